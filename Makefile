@@ -1,0 +1,49 @@
+# The two commands of the README: `make demo` and `make test`. Both set up all they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STORE := $(CURDIR)/.demo
+
+.PHONY: demo test lint check-shepherd install bench shepherd clean
+
+demo: $(VENV)/installed
+	@mkdir -p $(STORE)
+	@echo '$$ jobmeter run --name demo --memory 1g --cpus 2 -- python3 examples/pipeline.py'
+	@$(BIN)/jobmeter run --name demo --memory 1g --cpus 2 --store $(STORE) --report $(STORE)/record.json -- $(BIN)/python examples/pipeline.py
+	@echo 'The whole record: $(STORE)/record.json'
+
+test: $(VENV)/installed-for-tests lint
+	$(BIN)/pytest $(PYTEST_OPTIONS)
+
+lint: $(VENV)/installed-for-tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed-for-tests
+	$(BIN)/python -m benchmarks
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'jobmeter needs Python 3.10 or newer: make PYTHON=python3.12 demo'; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Python has no venv here. On Debian: apt-get install python3-venv'; exit 1; }
+
+$(VENV)/installed: $(BIN)/python pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-for-tests: $(BIN)/python pyproject.toml scripts/install-test-parts
+	@scripts/install-test-parts
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test
+	@touch $@ $(VENV)/installed
+
+# The compiled shepherd is committed: users need no compiler. See src/jobmeter/launch/shepherd.c.
+SHEPHERD_FLAGS := -Os -static -nostdlib -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
+	-fno-pie -no-pie -Wall -Wextra -Werror -Wl,--build-id=none -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-n -s
+shepherd:
+	gcc $(SHEPHERD_FLAGS) -fcf-protection=none -o src/jobmeter/launch/shepherd-x86_64 src/jobmeter/launch/shepherd.c
+	aarch64-linux-gnu-gcc $(SHEPHERD_FLAGS) -o src/jobmeter/launch/shepherd-aarch64 src/jobmeter/launch/shepherd.c
+
+clean:
+	rm -rf $(VENV) $(STORE) build dist

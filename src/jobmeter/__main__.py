@@ -1,0 +1,7 @@
+"""`python -m jobmeter`."""
+
+import sys
+
+from jobmeter.cli.main import main
+
+sys.exit(main())

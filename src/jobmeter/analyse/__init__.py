@@ -1,0 +1,1 @@
+"""What follows from the figures. Pure functions: nothing here reads, writes or measures."""

@@ -1,0 +1,116 @@
+"""The headline figures: which source they are taken from, and how far to trust them.
+
+`summary` is the `measurements` part of a run record, `described` the descriptions
+of its keys; neither need be of this version of jobmeter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jobmeter.model import Quality
+
+CPU_SECONDS = (
+    "cgroup_cpu_seconds", "perf_cpu_seconds", "rusage_cpu_seconds", "proc_cpu_seconds",
+    "psutil_cpu_seconds", "ps_cpu_seconds",
+)  # fmt: skip
+CPU_PERCENT = ("cgroup_cpu_percent", "perf_cpu_percent", "proc_cpu_percent", "psutil_cpu_percent", "ps_pdcpu")
+READ_BYTES = ("proc_read_bytes", "cgroup_read_bytes")
+WRITE_BYTES = ("proc_write_bytes", "cgroup_write_bytes")
+MEMORY_TOTAL = ("proc_pss_total", "psutil_pss_total", "proc_rss_total", "psutil_rss_total", "ps_rss_total")
+MEMORY_MEAN = ("cgroup_held", *MEMORY_TOTAL)
+SINGLE_PROCESS = ("rusage_maxrss", "proc_hwm_max")
+PROCESSES = ("proc_processes",)
+
+_MORE = 1.02
+"""Sources of CPU time miss something at times and never invent any; one that tells this much more is right."""
+_LITTLE_CACHE = 0.02
+
+Figure = dict[str, Any]
+"""`{"value": …, "from": key, "quality": …}`"""
+
+Summary = dict[str, dict[str, Any]]
+Described = dict[str, dict[str, str]]
+
+
+def usage(summary: Summary, described: Described, wall_seconds: float, *, complete: bool = True) -> dict[str, Figure]:
+    """The headline figures of a run; what was not measured is not among them.
+
+    With `complete` false, processes of the job go on unseen: CPU time and the like are at least that.
+    """
+    figures = {
+        "cpu_seconds": _cpu_seconds(summary, described),
+        "cpu_peak_percent": _first(summary, described, CPU_PERCENT, "peak"),
+        "memory_peak_bytes": memory_peak(summary, described),
+        "memory_mean_bytes": _first(summary, described, MEMORY_MEAN, "mean"),
+        "read_bytes": _first(summary, described, READ_BYTES, "total"),
+        "write_bytes": _first(summary, described, WRITE_BYTES, "total"),
+        "processes_peak": _first(summary, described, PROCESSES, "peak"),
+    }
+    cpu = figures["cpu_seconds"]
+    if cpu is not None and wall_seconds > 0:
+        mean = figures["cpu_mean_percent"] = {**cpu, "value": round(100 * cpu["value"] / wall_seconds, 2)}
+        peak = figures["cpu_peak_percent"]
+        if peak is None or peak["value"] < mean["value"]:
+            figures["cpu_peak_percent"] = mean  # too short a job for a rate
+    found = {name: figure for name, figure in figures.items() if figure is not None}
+    if not complete:
+        for name in ("cpu_seconds", "cpu_mean_percent", "memory_peak_bytes", "read_bytes", "write_bytes"):
+            if name in found:
+                found[name] = {**found[name], "quality": Quality.AT_LEAST.value}
+    return found
+
+
+def _first(summary: Summary, described: Described, keys: Iterable[str], field: str) -> Figure | None:
+    for key in keys:
+        if field in summary.get(key, {}):
+            return _figure(summary[key][field], key, described)
+    return None
+
+
+def _figure(value: float, key: str, described: Described, quality: Quality | None = None) -> Figure:
+    told = quality.value if quality else described.get(key, {}).get("quality", Quality.SAMPLED.value)
+    return {"value": value, "from": key, "quality": told}
+
+
+def _cpu_seconds(summary: Summary, described: Described) -> Figure | None:
+    best = None
+    for key in CPU_SECONDS:
+        total = summary.get(key, {}).get("total")
+        # A setuid program leaves perf behind, a moved process the cgroup.
+        if total is not None and (best is None or total > best["value"] * _MORE + 0.05):
+            best = _figure(total, key, described)
+    return best
+
+
+def memory_peak(summary: Summary, described: Described) -> Figure | None:
+    """The most memory the job held that could not be reclaimed.
+
+    A cgroup's peak is exact and counts page cache. Where there was hardly any, it is the answer;
+    else it is an upper bound of it, and the levels that were sampled a lower one.
+    """
+    figure = _group_peak(summary, described) or _first(summary, described, MEMORY_TOTAL, "peak")
+    for key in SINGLE_PROCESS:
+        size = summary.get(key, {}).get("peak")
+        if size is not None and (figure is None or size > figure["value"]):
+            figure = _figure(size, key, described, _single_quality(summary))
+    return figure
+
+
+def _group_peak(summary: Summary, described: Described) -> Figure | None:
+    peak = summary.get("cgroup_mem_peak", {}).get("peak")
+    held = summary.get("cgroup_held", {}).get("peak")
+    cache = summary.get("cgroup_file", {}).get("peak")
+    if peak is None or held is None or cache is None:
+        return _first(summary, described, ("cgroup_mem_peak", "cgroup_held"), "peak")
+    if cache <= peak * _LITTLE_CACHE or held >= peak * (1 - _LITTLE_CACHE):
+        return _figure(peak, "cgroup_mem_peak", described)
+    explained = held + cache >= peak * (1 - _LITTLE_CACHE)
+    return _figure(held, "cgroup_held", described, Quality.SAMPLED if explained else Quality.AT_LEAST)
+
+
+def _single_quality(summary: Summary) -> Quality:
+    """The mark of the largest process is the job's own if it never had another."""
+    alone = summary.get("proc_processes", {}).get("peak", 2) <= 1
+    return Quality.EXACT if alone else Quality.AT_LEAST

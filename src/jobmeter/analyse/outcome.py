@@ -1,0 +1,61 @@
+"""How a run ended, from what the kernel and jobmeter know of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from jobmeter.model import Outcome
+
+
+def outcome(wait_status: int | None, *, ended_by: str | None, oom_kills: int) -> Outcome:
+    """The outcome of a job whose main process ended with `wait_status` (None: nobody was told).
+
+    `ended_by` is `timeout`, `oom` or `cancelled` when jobmeter ended it, or handed on the
+    signal that did. `oom_kills` is the kernel's own count for this job: an exit code
+    of 137 alone says nothing.
+    """
+    if wait_status is None:
+        return Outcome(ended_by or "lost")
+    code, number = None, None
+    if os.WIFSIGNALED(wait_status):
+        number = os.WTERMSIG(wait_status)
+    else:
+        code = os.WEXITSTATUS(wait_status)
+    if ended_by in ("timeout", "oom"):
+        status = ended_by
+    elif code == 0:
+        status = "completed"
+    elif oom_kills > 0:
+        status = "oom"
+    elif ended_by is not None:
+        status = ended_by
+    else:
+        status = "killed" if number is not None else "failed"
+    return Outcome(status, code, number)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def in_words(result: Outcome) -> str:
+    """One phrase for people: `completed`, `failed with exit code 3`, `killed by SIGSEGV`."""
+    if result.status == "completed":
+        return "completed"
+    if result.status == "failed":
+        return f"failed with exit code {result.exit_code}"
+    how = signal_name(result.signal) if result.signal is not None else f"exit code {result.exit_code}"
+    if result.status == "killed":
+        return f"killed by {how}"
+    phrase = {
+        "oom": "out of memory",
+        "timeout": "stopped at its runtime limit",
+        "cancelled": "cancelled",
+        "lost": "lost: jobmeter was ended before the job",
+        "running": "still running",
+    }[result.status]
+    return f"{phrase} ({how})" if result.signal is not None or result.exit_code is not None else phrase

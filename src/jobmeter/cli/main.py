@@ -1,0 +1,75 @@
+"""`jobmeter`: finds the command, runs it, and turns every error into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NamedTuple
+
+from jobmeter import __version__
+from jobmeter.errors import JobmeterError, UsageError
+
+
+class Command(NamedTuple):
+    help: str
+    module: str
+
+
+COMMANDS = {
+    "run": Command("run a command and measure it with everything it starts", "jobmeter.cli.run"),
+    "attach": Command("measure a process that already runs, with its descendants", "jobmeter.cli.attach"),
+    "measurements": Command("list what can be measured, and whether it can here", "jobmeter.cli.measurements"),
+    "doctor": Command("tell what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
+}
+"""Name → help and the module whose `main(arguments)` does it. Imported when called."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage(), file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    if arguments[0] in ("-V", "--version"):
+        print(f"jobmeter {__version__}")
+        return 0
+    try:
+        return _call(arguments[0], arguments[1:])
+    except JobmeterError as error:
+        print(f"jobmeter: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has enough of it. Python would complain at exit otherwise.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        return 130
+
+
+def _call(name: str, arguments: list[str]) -> int:
+    command = COMMANDS.get(name)
+    if command is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, COMMANDS, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"To run a command: jobmeter run -- {name}"
+        raise UsageError(f"there is no command {name!r}. {hint}")
+    code: int = importlib.import_module(command.module).main(arguments)
+    sys.stdout.flush()
+    return code
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    lines = [
+        "jobmeter tells what a job really used, and what to ask for next time.",
+        "",
+        "    jobmeter run -- COMMAND [ARGUMENT...]",
+        "",
+        "Commands:",
+        *(f"  {name:<{width}}{command.help}" for name, command in COMMANDS.items()),
+        "",
+        "`jobmeter COMMAND --help` tells more of each.",
+    ]
+    return "\n".join(lines)

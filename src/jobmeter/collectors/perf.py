@@ -1,0 +1,109 @@
+"""perf_: kernel counters inherited by every descendant, waited for or not."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from jobmeter.collectors.contract import Ending, Moment, Readings, Target
+from jobmeter.collectors.rate import CpuPercent
+from jobmeter.errors import NoData
+from jobmeter.kernel.machine import Machine
+from jobmeter.kernel.perf import Event, open_event
+from jobmeter.model import Across, Kind, Measurement, Quality
+
+CPU = Measurement(
+    "perf_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.EXACT,
+    "CPU time of the job and everything it started, to the nanosecond.",
+)  # fmt: skip
+CPU_PERCENT = Measurement(
+    "perf_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.EXACT,
+    "CPU in use, as a rate of perf_cpu_seconds; 100 is one core.",
+)  # fmt: skip
+FAULTS = Measurement(
+    "perf_page_faults", "count", Kind.COUNTER, Across.LAST, Quality.EXACT,
+    "Page faults, minor and major.",
+)  # fmt: skip
+SWITCHES = Measurement(
+    "perf_ctx_switches", "count", Kind.COUNTER, Across.LAST, Quality.EXACT,
+    "Context switches; ordinary users may not count them.",
+)  # fmt: skip
+INSTRUCTIONS = Measurement(
+    "perf_instructions", "count", Kind.COUNTER, Across.LAST, Quality.EXACT,
+    "Instructions executed; of user space only, for ordinary users.",
+)  # fmt: skip
+CYCLES = Measurement(
+    "perf_cycles", "count", Kind.COUNTER, Across.LAST, Quality.EXACT,
+    "CPU cycles; of user space only, for ordinary users.",
+)  # fmt: skip
+
+_EVENT_OF = {
+    FAULTS.key: "page_faults",
+    SWITCHES.key: "context_switches",
+    INSTRUCTIONS.key: "instructions",
+    CYCLES.key: "cycles",
+}
+
+
+class PerfCollector:
+    name = "perf"
+    measurements = (CPU, CPU_PERCENT, FAULTS, SWITCHES, INSTRUCTIONS, CYCLES)
+    default = frozenset({CPU.key, CPU_PERCENT.key})
+
+    def check(self, machine: Machine) -> None:
+        open_event("task_clock", os.getpid()).close()
+
+    def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
+        if target.root_is_job:
+            raise NoData("perf events must be there before a job's first instruction")
+        return PerfSource(target, wanted)
+
+
+class PerfSource:
+    """Also the job's pulse: two reads of a microsecond tell whether it did anything."""
+
+    def __init__(self, target: Target, wanted: frozenset[str]) -> None:
+        self._clock = open_event("task_clock", target.main)
+        self._faults = open_event("page_faults", target.main)
+        self._rate = CpuPercent(time.monotonic())
+        self._events: dict[str, Event] = {}
+        for key in sorted(wanted & _EVENT_OF.keys()):
+            event = self._try_open(_EVENT_OF[key], target.main)
+            if event is not None:
+                self._events[key] = event
+
+    def _try_open(self, name: str, pid: int) -> Event | None:
+        try:
+            event = open_event(name, pid)
+        except NoData:
+            return None
+        if name == "context_switches" and event.user_only:
+            event.close()  # a switch happens in the kernel: it would read 0
+            return None
+        return event
+
+    def cpu_nanoseconds(self) -> int:
+        return self._clock.read()
+
+    def page_faults(self) -> int:
+        return self._faults.read()
+
+    def read(self, moment: Moment) -> Readings:
+        return self._read(last=False)
+
+    def _read(self, *, last: bool) -> Readings:
+        seconds = self._clock.read() / 1e9
+        readings: Readings = {CPU.key: round(seconds, 6)}
+        percent = self._rate.update(time.monotonic(), seconds, last=last)
+        if percent is not None:
+            readings[CPU_PERCENT.key] = percent
+        for key, event in self._events.items():
+            readings[key] = event.read()
+        return readings
+
+    def finish(self, moment: Moment, ending: Ending) -> Readings:
+        return self._read(last=True)
+
+    def close(self) -> None:
+        for event in (self._clock, self._faults, *self._events.values()):
+            event.close()

@@ -1,0 +1,103 @@
+"""Memory of processes beyond their resident size, read only where it can have changed.
+
+`status` costs 25 µs a process. `smaps_rollup` costs 10 to 14 ms per GiB and holds
+the job's memory lock meanwhile, so both have an allowance, and page faults, which
+`stat` counts, say when a reading could tell something new.
+"""
+
+from __future__ import annotations
+
+import time
+
+from jobmeter.kernel import procfs
+from jobmeter.kernel.machine import Machine
+from jobmeter.kernel.procfs import Identity
+from jobmeter.kernel.tree import Process
+
+_SMAPS_SECONDS_PER_BYTE = 14e-3 / 2**30
+_SMAPS_SECONDS_PER_PROCESS = 40e-6
+
+
+class Allowance:
+    """A share of the elapsed time that may be spent, with something to begin with."""
+
+    def __init__(self, share: float, at_first: float) -> None:
+        self._share = share
+        self._left = self._most = at_first
+        self._last = time.monotonic()
+        self._began = 0.0
+
+    def covers(self, expected: float) -> bool:
+        now = time.monotonic()
+        # Never saved up beyond one reading: a long quiet time does not pay for a burst.
+        self._left = min(self._left + (now - self._last) * self._share, max(self._most, expected))
+        self._last = now
+        return self._left >= expected
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._left -= time.monotonic() - self._began
+
+
+class HighMarks:
+    """The highest VmHWM of any process."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._highest: int | None = None
+        self._seen: dict[Identity, int] = {}
+        self._allowance = Allowance(share=0.01, at_first=0.02)
+
+    def update(self, alive: list[Process]) -> int | None:
+        stale = [p for p in alive if self._seen.get(p.identity) != p.stat.minor_faults]
+        stale.sort(key=lambda process: process.stat.rss, reverse=True)
+        for process in stale:
+            if not self._allowance.covers(0.0):
+                break
+            with self._allowance:
+                self._read(process)
+        if len(self._seen) > 2 * len(alive):
+            self._seen = {p.identity: self._seen[p.identity] for p in alive if p.identity in self._seen}
+        return self._highest
+
+    def _read(self, process: Process) -> None:
+        try:
+            hwm = procfs.read_status(self._machine, process.identity.pid).hwm
+        except OSError:
+            return
+        self._seen[process.identity] = process.stat.minor_faults
+        if hwm is not None and hwm > (self._highest or 0):
+            self._highest = hwm
+
+
+class Shares:
+    """PSS and USS of every process, at one moment."""
+
+    def __init__(self, machine: Machine, *, cross_check: bool) -> None:
+        """With `cross_check` there are exact figures beside these, and they are read rarely."""
+        self._machine = machine
+        self._allowance = Allowance(0.001, 0.01) if cross_check else Allowance(0.01, 0.06)
+        self._read_at = -1
+        self._shares: list[procfs.SmapsRollup] = []
+
+    def update(self, alive: list[Process]) -> list[procfs.SmapsRollup]:
+        """The shares by now; empty when they changed and to read them would cost too much."""
+        # Every page that is added, or copied because it was shared, is a fault.
+        mark = hash(tuple((process.identity, process.stat.minor_faults) for process in alive))
+        if mark == self._read_at:
+            return self._shares
+        size = sum(process.stat.rss for process in alive)
+        if not self._allowance.covers(size * _SMAPS_SECONDS_PER_BYTE + len(alive) * _SMAPS_SECONDS_PER_PROCESS):
+            return []
+        with self._allowance:
+            self._shares = [share for process in alive if (share := self._read(process)) is not None]
+        self._read_at = mark
+        return self._shares
+
+    def _read(self, process: Process) -> procfs.SmapsRollup | None:
+        try:
+            return procfs.read_smaps_rollup(self._machine, process.identity.pid)
+        except OSError:
+            return None  # another user's process, or gone

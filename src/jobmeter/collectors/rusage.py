@@ -1,0 +1,63 @@
+"""rusage_: what wait4 returned for the job and for the orphans it left to be adopted."""
+
+from __future__ import annotations
+
+from jobmeter.collectors.contract import Ending, Moment, Readings, Target
+from jobmeter.errors import NoData
+from jobmeter.kernel.machine import Machine
+from jobmeter.model import Across, Kind, Measurement, Quality
+
+CPU = Measurement(
+    "rusage_cpu_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
+    "CPU time of the job's processes, except those that nobody waited for.",
+)  # fmt: skip
+USER = Measurement(
+    "rusage_user_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
+    "The part of rusage_cpu_seconds in user space.",
+)  # fmt: skip
+SYSTEM = Measurement(
+    "rusage_system_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
+    "The part of rusage_cpu_seconds in the kernel.",
+)  # fmt: skip
+MAXRSS = Measurement(
+    "rusage_maxrss", "bytes", Kind.GAUGE, Across.MAX, Quality.EXACT,
+    "The largest resident size any one process of the job had.",
+)  # fmt: skip
+
+_NOISE = 1.1
+"""A mark this close to the launcher's size is the launcher's."""
+
+
+class RusageCollector:
+    name = "rusage"
+    measurements = (CPU, USER, SYSTEM, MAXRSS)
+    default = frozenset({CPU.key, USER.key, SYSTEM.key, MAXRSS.key})
+
+    def check(self, machine: Machine) -> None:
+        return
+
+    def open(self, target: Target, wanted: frozenset[str]) -> RusageSource:
+        if target.root_is_job:
+            raise NoData("only the parent of a process is told what it used")
+        return RusageSource()
+
+
+class RusageSource:
+    def read(self, moment: Moment) -> Readings:
+        return {}
+
+    def finish(self, moment: Moment, ending: Ending) -> Readings:
+        if not ending.reaped:
+            return {}
+        readings: Readings = {
+            CPU.key: [round(who.user_seconds + who.system_seconds, 6) for who in ending.reaped],
+            USER.key: [who.user_seconds for who in ending.reaped],
+            SYSTEM.key: [who.system_seconds for who in ending.reaped],
+        }
+        largest = [who.maxrss_bytes for who in ending.reaped if who.maxrss_bytes > ending.launcher_bytes * _NOISE]
+        if largest:
+            readings[MAXRSS.key] = largest
+        return readings
+
+    def close(self) -> None:
+        return

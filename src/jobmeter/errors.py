@@ -1,0 +1,39 @@
+"""What can go wrong, as types. `cli.main` turns each into one line and an exit code."""
+
+from __future__ import annotations
+
+
+class JobmeterError(Exception):
+    """Base of all errors jobmeter raises on purpose; the text is meant for people."""
+
+    exit_code = 125
+
+
+class UsageError(JobmeterError):
+    """An option, key or value that cannot be used. Nothing was started."""
+
+    exit_code = 2
+
+
+class CommandNotFound(JobmeterError):
+    """The job's program does not exist."""
+
+    exit_code = 127
+
+
+class CommandNotExecutable(JobmeterError):
+    """The job's program exists and cannot be executed."""
+
+    exit_code = 126
+
+
+class LaunchError(JobmeterError):
+    """The job could not be started, for a reason that is not the command's."""
+
+
+class StoreError(JobmeterError):
+    """The store or a journal in it cannot be read or written."""
+
+
+class NoData(JobmeterError):
+    """A source has nothing to tell here; the text says why, and is no failure."""

@@ -1,0 +1,1 @@
+"""Reads the machine. Knows processes, cgroups and counters, and no measurements."""

@@ -1,0 +1,101 @@
+"""The files of a cgroup directory: kept open, and parsed in the few forms they have."""
+
+from __future__ import annotations
+
+import os
+
+
+class Directory:
+    """Reads files of one cgroup, opening each once. A file that is not there reads as None."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptors: dict[str, int | None] = {}
+
+    def text(self, name: str) -> str | None:
+        if name not in self._descriptors:
+            try:
+                self._descriptors[name] = os.open(f"{self.path}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                self._descriptors[name] = None
+        descriptor = self._descriptors[name]
+        if descriptor is None:
+            return None
+        try:
+            return os.pread(descriptor, 16384, 0).decode()
+        except OSError:
+            return None  # ENODEV: the group was removed; EOPNOTSUPP: pressure is switched off
+
+    def number(self, name: str) -> int | None:
+        content = self.text(name)
+        return None if content is None or content.startswith("max") else int(content)
+
+    def table(self, name: str) -> dict[str, int] | None:
+        content = self.text(name)
+        return None if content is None else parse_table(content)
+
+    def close(self) -> None:
+        for descriptor in self._descriptors.values():
+            if descriptor is not None:
+                os.close(descriptor)
+        self._descriptors.clear()
+
+
+def parse_table(content: str) -> dict[str, int]:
+    """Lines of `name number`."""
+    pairs = (line.split() for line in content.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+
+
+def parse_blkio(content: str) -> tuple[int, int]:
+    """v1 `blkio.throttle.io_service_bytes`: lines of `8:0 Read 4096`; (read, written)."""
+    amounts = {"Read": 0, "Write": 0}
+    for line in content.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[1] in amounts:
+            amounts[words[1]] += int(words[2])
+    return amounts["Read"], amounts["Write"]
+
+
+def parse_io_stat(content: str) -> tuple[int, int]:
+    """v2 `io.stat`: lines of `8:0 rbytes=4096 wbytes=0 rios=1 …`; (read, written)."""
+    amounts = {"rbytes": 0, "wbytes": 0}
+    for line in content.splitlines():
+        for word in line.split()[1:]:
+            name, _, value = word.partition("=")
+            if name in amounts:
+                amounts[name] += int(value)
+    return amounts["rbytes"], amounts["wbytes"]
+
+
+def parse_pressure(content: str) -> float | None:
+    """PSI: seconds in which some task of the group waited for the resource."""
+    for line in content.splitlines():
+        if line.startswith("some "):
+            return int(line.rpartition("total=")[2]) / 1e6
+    return None
+
+
+def read_pids(path: str) -> list[int]:
+    with open(f"{path}/cgroup.procs", encoding="ascii") as file:
+        return [int(line) for line in file]
+
+
+def move_all(path: str, destination: str) -> None:
+    """Move every process of a group to another one, also those forked meanwhile."""
+    for _ in range(100):
+        pids = read_pids(path)
+        if not pids:
+            return
+        for pid in pids:
+            move(pid, destination)
+
+
+def move(pid: int, destination: str) -> None:
+    descriptor = os.open(f"{destination}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, str(pid).encode())
+    except ProcessLookupError:
+        pass  # it ended by itself
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,196 @@
+"""A job's group in the unified hierarchy (v2).
+
+v2 keeps processes out of groups that hand controllers to children. So the job's
+group is made beside or below the present one, wherever that rule and the file
+permissions allow; a jobmeter alone in a delegated group steps down to make room.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from jobmeter.errors import NoData
+from jobmeter.kernel import cgroup, cgroup_files
+from jobmeter.kernel.cgroup_files import Directory
+from jobmeter.kernel.machine import read_text, write_text
+
+_CONTROLLERS = ("memory", "cpu", "pids", "io")
+_CPU_PERIOD_US = 100_000
+_HOW = (
+    "It needs root or a delegated group, for example: "
+    "systemd-run --user --scope -p Delegate=yes jobmeter run -- COMMAND"
+)
+
+
+def create(own: str, name: str) -> GroupV2:
+    """Make the job's group below `own`, the group of this process, or beside it."""
+    refused = f"{own}: not writable"
+    for parent in (own, os.path.dirname(own)):
+        if not os.path.exists(f"{parent}/cgroup.procs"):
+            continue  # above the root of the hierarchy
+        if not _hand_down(parent):
+            refused = f"{parent}: may not hand the memory controller down"
+            continue
+        cgroup.sweep(parent)
+        group = _make(parent, own, name)
+        if group is not None:
+            return group
+    if _alone_in(own):
+        group = _step_down(own, name)
+        if group is not None:
+            return group
+    raise NoData(f"{refused}. {_HOW}")
+
+
+def _hand_down(parent: str) -> bool:
+    """Let children of `parent` have the controllers; True when memory is among them."""
+    for controller in _CONTROLLERS:
+        with contextlib.suppress(OSError):
+            if controller not in read_text(f"{parent}/cgroup.subtree_control").split():
+                write_text(f"{parent}/cgroup.subtree_control", f"+{controller}")
+    try:
+        return "memory" in read_text(f"{parent}/cgroup.subtree_control").split()
+    except OSError:
+        return False
+
+
+def _make(parent: str, origin: str, name: str) -> GroupV2 | None:
+    path = f"{parent}/{name}"
+    try:
+        os.mkdir(path)
+    except OSError:
+        return None
+    if not _may_move(origin, path):
+        os.rmdir(path)
+        return None
+    return GroupV2(path, origin)
+
+
+def _may_move(origin: str, destination: str) -> bool:
+    """Moving needs write permission on the nearest common ancestor's cgroup.procs."""
+    common = os.path.commonpath((origin, destination))
+    return os.access(f"{common}/cgroup.procs", os.W_OK) and os.access(f"{destination}/cgroup.procs", os.W_OK)
+
+
+def _alone_in(own: str) -> bool:
+    try:
+        return cgroup_files.read_pids(own) == [os.getpid()]
+    except OSError:
+        return False
+
+
+def _step_down(own: str, name: str) -> GroupV2 | None:
+    """Move this process into a leaf of `own`, so that `own` may have groups with controllers."""
+    leaf = f"{own}/jobmeter-{os.getpid()}-meter"
+    try:
+        os.mkdir(leaf)
+        cgroup_files.move(os.getpid(), leaf)
+    except OSError:
+        return None
+    if _hand_down(own):
+        group = _make(own, leaf, name)
+        if group is not None:
+            group.stepped_down_from = own
+            return group
+    _step_up(leaf, own)
+    return None
+
+
+def _step_up(leaf: str, own: str) -> None:
+    with contextlib.suppress(OSError):
+        for controller in read_text(f"{own}/cgroup.subtree_control").split():
+            write_text(f"{own}/cgroup.subtree_control", f"-{controller}")
+        cgroup_files.move_all(leaf, own)
+        os.rmdir(leaf)
+
+
+def oom_kills(path: str) -> int | None:
+    directory = Directory(path)
+    table = directory.table("memory.events") or {}
+    directory.close()
+    return table.get("oom_kill")
+
+
+class GroupV2:
+    """See `cgroup.Group`."""
+
+    version = 2
+    stepped_down_from: str | None = None
+
+    def __init__(self, path: str, origin: str) -> None:
+        self.path = path
+        self._origin = origin
+        self._files = Directory(path)
+
+    def add(self, pid: int) -> None:
+        cgroup_files.move(pid, self.path)
+
+    def processes(self) -> list[int]:
+        return cgroup_files.read_pids(self.path)
+
+    def memory(self) -> cgroup.Memory | None:
+        current, stat = self._files.number("memory.current"), self._files.table("memory.stat")
+        if current is None or stat is None:
+            return None
+        inactive = stat["inactive_file"]
+        return cgroup.Memory(
+            current,
+            self.memory_peak(),
+            stat["anon"],
+            stat["active_file"] + inactive,
+            inactive,
+            self._files.number("memory.swap.current"),
+        )
+
+    def memory_peak(self) -> int | None:
+        return self._files.number("memory.peak")  # Linux 5.19
+
+    def cpu(self) -> cgroup.Cpu | None:
+        stat = self._files.table("cpu.stat")
+        if stat is None:
+            return None
+        throttled = stat.get("throttled_usec")
+        return cgroup.Cpu(
+            stat["usage_usec"] / 1e6,
+            stat["user_usec"] / 1e6,
+            stat["system_usec"] / 1e6,
+            None if throttled is None else throttled / 1e6,
+        )
+
+    def cpu_nanoseconds(self) -> int | None:
+        stat = self._files.table("cpu.stat")
+        return None if stat is None else stat["usage_usec"] * 1000
+
+    def io(self) -> cgroup.Io | None:
+        content = self._files.text("io.stat")
+        return None if content is None else cgroup.Io(*cgroup_files.parse_io_stat(content))
+
+    def pids_peak(self) -> int | None:
+        return self._files.number("pids.peak")
+
+    def oom_kills(self) -> int | None:
+        return (self._files.table("memory.events") or {}).get("oom_kill")
+
+    def pressure_seconds(self, resource: str) -> float | None:
+        content = self._files.text(f"{resource}.pressure")
+        return None if content is None else cgroup_files.parse_pressure(content)
+
+    def limit_memory(self, limit: int) -> None:
+        write_text(f"{self.path}/memory.max", str(limit))
+        with contextlib.suppress(OSError):  # only there with swap
+            write_text(f"{self.path}/memory.swap.max", "0")
+        with contextlib.suppress(OSError):  # Linux 4.19: one goes, all go
+            write_text(f"{self.path}/memory.oom.group", "1")
+
+    def limit_cpus(self, cpus: float) -> None:
+        write_text(f"{self.path}/cpu.max", f"{round(cpus * _CPU_PERIOD_US)} {_CPU_PERIOD_US}")
+
+    def remove(self) -> None:
+        """Remove the group; processes still in it go back to where the job came from."""
+        self._files.close()
+        with contextlib.suppress(OSError):
+            cgroup_files.move_all(self.path, self._origin)
+            os.rmdir(self.path)
+        if self.stepped_down_from is not None:
+            _step_up(self._origin, self.stepped_down_from)

@@ -1,0 +1,60 @@
+"""Files of /proc about the whole machine: stat, meminfo, loadavg, net/dev."""
+
+from __future__ import annotations
+
+from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_text
+
+
+def parse_busy_seconds(content: str) -> float:
+    """From /proc/stat: CPU time spent on anything, all cores; idle and waiting for disks is not."""
+    words = content.partition("\n")[0].split()
+    if not words or words[0] != "cpu":
+        raise ValueError(f"not the first line of /proc/stat: {content[:80]!r}")
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(word) for word in words[1:9])
+    return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND
+
+
+def read_busy_seconds(machine: Machine) -> float:
+    return parse_busy_seconds(read_text(f"{machine.proc}/stat"))
+
+
+def parse_memory(content: str) -> tuple[int, int]:
+    """From /proc/meminfo: (total, available) bytes."""
+    found = {}
+    for line in content.splitlines():
+        name, _, value = line.partition(":")
+        if name in ("MemTotal", "MemAvailable"):
+            found[name] = int(value.split()[0]) * 1024
+    try:
+        return found["MemTotal"], found["MemAvailable"]
+    except KeyError as missing:
+        raise ValueError(f"no {missing} in meminfo") from None
+
+
+def read_memory_used(machine: Machine) -> int:
+    total, available = parse_memory(read_text(f"{machine.proc}/meminfo"))
+    return total - available
+
+
+def read_memory_total(machine: Machine) -> int:
+    return parse_memory(read_text(f"{machine.proc}/meminfo"))[0]
+
+
+def read_load1(machine: Machine) -> float:
+    return float(read_text(f"{machine.proc}/loadavg").split()[0])
+
+
+def parse_network(content: str) -> tuple[int, int]:
+    """From /proc/net/dev: bytes (received, sent) by all interfaces but loopback."""
+    received = sent = 0
+    for line in content.splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        if name.strip() != "lo":
+            fields = numbers.split()
+            received += int(fields[0])
+            sent += int(fields[8])
+    return received, sent
+
+
+def read_network(machine: Machine) -> tuple[int, int]:
+    return parse_network(read_text(f"{machine.proc}/net/dev"))

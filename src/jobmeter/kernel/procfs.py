@@ -1,0 +1,185 @@
+"""The files of /proc/PID: a reader for each, and its parser apart from it (proc(5))."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text, write_text
+
+
+class Identity(NamedTuple):
+    """A process: pids are reused, so a pid alone may be another job's process."""
+
+    pid: int
+    start: int  # clock ticks since boot
+
+
+class Stat(NamedTuple):
+    """/proc/PID/stat. Times are clock ticks; the `children_` figures are of those waited for."""
+
+    comm: bytes
+    state: str
+    ppid: int
+    minor_faults: int
+    children_minor_faults: int
+    major_faults: int
+    children_major_faults: int
+    user: int
+    system: int
+    children_user: int
+    children_system: int
+    threads: int
+    start: int
+    vsize: int
+    rss: int
+
+
+def parse_stat(line: bytes) -> Stat:
+    """Parse a stat line. A process may be named `a) R 1 (b c`: its name ends at the last `)`."""
+    head, separator, tail = line.rpartition(b")")
+    if not separator:
+        raise ValueError(f"not a stat line: {line!r}")
+    # f[0] is the state, field 3 of proc(5)
+    f = tail.split()
+    return Stat(
+        head[head.index(b"(") + 1 :],
+        f[0].decode(),
+        int(f[1]),
+        int(f[7]),
+        int(f[8]),
+        int(f[9]),
+        int(f[10]),
+        int(f[11]),
+        int(f[12]),
+        int(f[13]),
+        int(f[14]),
+        int(f[17]),
+        int(f[19]),
+        int(f[20]),
+        int(f[21]) * PAGE_SIZE,
+    )
+
+
+def read_stat(machine: Machine, pid: int) -> Stat:
+    return parse_stat(read_bytes(f"{machine.proc}/{pid}/stat"))
+
+
+class Status(NamedTuple):
+    """What of /proc/PID/status is nowhere cheaper; bytes. A zombie has no memory lines."""
+
+    hwm: int | None
+    swap: int | None
+    context_switches: int
+
+
+def parse_status(content: bytes) -> Status:
+    hwm = swap = None
+    switches = 0
+    for line in content.splitlines():
+        name, _, value = line.partition(b":")
+        if name == b"VmHWM":
+            hwm = _kib(value)
+        elif name == b"VmSwap":
+            swap = _kib(value)
+        elif name in (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"):
+            switches += int(value)
+    return Status(hwm, swap, switches)
+
+
+def read_status(machine: Machine, pid: int) -> Status:
+    return parse_status(read_bytes(f"{machine.proc}/{pid}/status"))
+
+
+class Io(NamedTuple):
+    """/proc/PID/io, with the children that were waited for; bytes of the disk, not of the cache."""
+
+    read_bytes: int
+    write_bytes: int
+    read_ops: int
+    write_ops: int
+
+
+def parse_io(content: bytes) -> Io:
+    values = dict(line.split(b": ") for line in content.splitlines())
+    try:
+        return Io(*(int(values[name]) for name in (b"read_bytes", b"write_bytes", b"syscr", b"syscw")))
+    except KeyError as missing:
+        raise ValueError(f"no {missing} in io file: {content!r}") from None
+
+
+def read_io(machine: Machine, pid: int) -> Io:
+    return parse_io(read_bytes(f"{machine.proc}/{pid}/io"))
+
+
+class SmapsRollup(NamedTuple):
+    """/proc/PID/smaps_rollup, bytes: shares of what is shared, and what is the process's alone."""
+
+    pss: int
+    uss: int
+
+
+def parse_smaps_rollup(content: bytes) -> SmapsRollup:
+    pss = private = 0
+    for line in content.splitlines():
+        name, _, value = line.partition(b":")
+        if name == b"Pss":
+            pss = _kib(value)
+        elif name.startswith(b"Private_"):
+            private += _kib(value)
+    return SmapsRollup(pss, private)
+
+
+def read_smaps_rollup(machine: Machine, pid: int) -> SmapsRollup:
+    return parse_smaps_rollup(read_bytes(f"{machine.proc}/{pid}/smaps_rollup"))
+
+
+def parse_cgroup(content: str) -> dict[str, str]:
+    """Return controller → path; the key `""` is the unified (v2) hierarchy."""
+    groups = {}
+    for line in content.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            groups[controller] = path
+    return groups
+
+
+def read_cgroup(machine: Machine, pid: int | str) -> dict[str, str]:
+    return parse_cgroup(read_text(f"{machine.proc}/{pid}/cgroup"))
+
+
+def parse_cmdline(content: bytes, comm: bytes) -> str:
+    """The command line in one printable line; the name in brackets where there is none."""
+    words = [word for word in content.split(b"\0") if word]
+    text = b" ".join(words) if words else b"[" + comm + b"]"
+    return printable(text)
+
+
+def read_cmdline(machine: Machine, pid: int, comm: bytes) -> str:
+    return parse_cmdline(read_bytes(f"{machine.proc}/{pid}/cmdline"), comm)
+
+
+def printable(raw: bytes, limit: int = 300) -> str:
+    """Text of bytes that need be neither UTF-8 nor one line."""
+    text = raw.decode(errors="backslashreplace")
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def thread_ids(machine: Machine, pid: int) -> list[int]:
+    """The threads of a process, as /proc/PID/task lists them."""
+    return [int(name) for name in os.listdir(f"{machine.proc}/{pid}/task")]
+
+
+def reset_peak(machine: Machine, pid: int | str = "self") -> None:
+    """Let VmHWM begin anew at the present size (clear_refs 5, Linux 4.0)."""
+    write_text(f"{machine.proc}/{pid}/clear_refs", "5")
+
+
+def last_pid(machine: Machine) -> str:
+    """The newest process or thread of the machine: unchanged means nothing was forked."""
+    return read_text(f"{machine.proc}/loadavg").split()[-1]
+
+
+def _kib(value: bytes) -> int:
+    return int(value.split()[0]) * 1024

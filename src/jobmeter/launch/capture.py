@@ -1,0 +1,59 @@
+"""`--capture`: the job's output goes where it always went, and to files as well."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from jobmeter.errors import UsageError
+from jobmeter.launch.spawn import Streams
+
+
+class Capture:
+    """Tees stdout and stderr into `DIR/stdout` and `DIR/stderr`."""
+
+    def __init__(self, directory: str) -> None:
+        self._threads: list[threading.Thread] = []
+        self._tees = []
+        try:
+            os.makedirs(directory, exist_ok=True)
+            for number, name in ((1, "stdout"), (2, "stderr")):
+                read, write = os.pipe()
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                copy = os.open(os.path.join(directory, name), flags, 0o666)
+                self._tees.append((read, write, number, copy))
+        except OSError as error:
+            raise UsageError(f"--capture: {error.filename}: {error.strerror}") from None
+        self.streams = Streams(stdout=self._tees[0][1], stderr=self._tees[1][1])
+
+    def start(self) -> None:
+        """Begin to pass on; to be called once the job has its ends of the pipes."""
+        for read, write, number, copy in self._tees:
+            os.close(write)
+            thread = threading.Thread(target=_tee, args=(read, number, copy), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def finish(self, *, wait: bool) -> None:
+        """Pass on the rest; without `wait`, only what is there: someone else may hold the pipe for long."""
+        for thread in self._threads:
+            thread.join(None if wait else 0.2)
+
+
+def _tee(source: int, *sinks: int) -> None:
+    """Copy to every sink; one that fails (a full disk, a closed pipe) does not stop the others."""
+    open_sinks = list(sinks)
+    while data := os.read(source, 65536):
+        for sink in list(open_sinks):
+            try:
+                _write_all(sink, data)
+            except OSError:
+                open_sinks.remove(sink)
+        if not open_sinks:
+            return  # nobody listens: the job gets SIGPIPE, as it would without us
+
+
+def _write_all(sink: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sink, view) :]

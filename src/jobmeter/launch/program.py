@@ -1,0 +1,42 @@
+"""Finding the program that a command names, as a shell would, and saying why not."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
+
+
+def find_program(name: str, environment: dict[str, str]) -> str:
+    """The path to execute for the first word of a command."""
+    if not name:
+        raise CommandNotFound("'': the command is empty")
+    if "/" in name:
+        return name
+    refused = None
+    for directory in os.get_exec_path(environment):
+        path = os.path.join(directory or ".", name)
+        if os.path.isfile(path):
+            if os.access(path, os.X_OK):
+                return path
+            refused = refused or path
+    if refused is not None:
+        raise CommandNotExecutable(f"{refused}: permission denied (not executable)")
+    raise CommandNotFound(f"{name}: command not found")
+
+
+def refusal(path: str, code: int) -> JobmeterError:
+    """The error for what the kernel said when it was to execute `path` in its directory."""
+    if code == errno.ENOENT and os.path.exists(path):
+        # The file is there: it is its interpreter that is missing.
+        return CommandNotFound(f"{path}: its interpreter (the first line's #! program, or the loader) is missing")
+    if code in (errno.ENOENT, errno.ENOTDIR):
+        return CommandNotFound(f"{path}: no such file or directory")
+    if code == errno.EACCES and os.path.isdir(path):
+        return CommandNotExecutable(f"{path}: is a directory")
+    if code in (errno.EACCES, errno.EPERM):
+        return CommandNotExecutable(f"{path}: permission denied (not executable)")
+    if code in (errno.EAGAIN, errno.ENOMEM):
+        return LaunchError(f"{path}: {os.strerror(code)}")
+    return CommandNotExecutable(f"{path}: {os.strerror(code)}")

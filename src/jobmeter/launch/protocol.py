@@ -1,0 +1,36 @@
+"""What the shepherd and jobmeter say to each other. Keep in step with shepherd.c."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+READY = 1  # the job waits at its gate; `pid` is its process
+FAILED = 2  # it could not be executed; `value` is the errno
+EXITED = 3  # it ended and was not reaped yet: the moment for a last reading
+REAPED = 4  # the process `pid` was waited for; `value` is its wait status
+
+_LAYOUT = struct.Struct("=4i7q")
+SIZE = _LAYOUT.size
+GO = b"g"  # any byte: open the gate, reap the job, leave
+
+
+class Message(NamedTuple):
+    kind: int
+    pid: int
+    value: int = 0
+    unused: int = 0
+    user_us: int = 0
+    system_us: int = 0
+    maxrss_kib: int = 0
+    minor_faults: int = 0
+    major_faults: int = 0
+    voluntary_switches: int = 0
+    involuntary_switches: int = 0
+
+    def pack(self) -> bytes:
+        return _LAYOUT.pack(*self)
+
+
+def unpack(data: bytes) -> Message:
+    return Message(*_LAYOUT.unpack(data))

@@ -1,0 +1,97 @@
+"""The shepherd in Python, for machines that the compiled one was not made for.
+
+Same words as shepherd.c, which explains why there is one. A process forked from
+here begins at the size of this interpreter, so `ru_maxrss` says nothing below it.
+It is run by path, as a program, and imports only what it must.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+
+if __name__ == "__main__":
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from jobmeter.launch.protocol import EXITED, FAILED, READY, REAPED, Message
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def main(arguments: list[str]) -> None:
+    control, status, directory, program, *argv = arguments
+    become_subreaper()
+    job = os.fork()
+    if job == 0:
+        become_the_job(int(control), int(status), directory, program, argv)
+    for number in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2"):
+        signal.signal(getattr(signal, f"SIG{number}"), signal.SIG_IGN)
+    for descriptor in range(3):
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    while reap(job, int(control), int(status)):
+        pass
+    os.close(int(status))
+    os.read(int(control), 1)
+
+
+def become_subreaper() -> None:
+    """Adopt the orphans of the job; where the system cannot, they go to init as usual."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def become_the_job(control: int, status: int, directory: str, program: str, argv: list[str]) -> None:
+    for descriptor in (control, status):
+        os.set_inheritable(descriptor, False)
+    os.write(status, Message(READY, os.getpid()).pack())
+    if not os.read(control, 1):
+        os._exit(125)
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, its jobs must not
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        if directory:
+            os.chdir(directory)
+        os.execv(program, argv)
+    except OSError as error:
+        os.write(status, Message(FAILED, os.getpid(), error.errno or 0).pack())
+    os._exit(127)
+
+
+def reap(job: int, control: int, status: int) -> bool:
+    """Wait for one process and tell of it; False when none is left."""
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    assert ended is not None
+    with contextlib.suppress(OSError):  # a reader that died is not the job's concern
+        if ended.si_pid == job:
+            os.write(status, Message(EXITED, job).pack())
+            os.read(control, 1)
+    pid, state, used = os.wait4(ended.si_pid, 0)
+    message = Message(
+        REAPED,
+        pid,
+        state,
+        0,
+        round(used.ru_utime * 1e6),
+        round(used.ru_stime * 1e6),
+        used.ru_maxrss // (1 if sys.platform == "linux" else 1024),
+        used.ru_minflt,
+        used.ru_majflt,
+        used.ru_nvcsw,
+        used.ru_nivcsw,
+    )
+    with contextlib.suppress(OSError):
+        os.write(status, message.pack())
+    return True
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,70 @@
+"""Signals: to the whole job, and from jobmeter's own terminal or caller to the job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+from jobmeter.kernel.machine import Machine
+from jobmeter.kernel.tree import Tree
+
+ENDING = frozenset(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
+)
+FORWARDED = ENDING | {getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2", "SIGWINCH") if hasattr(signal, name)}
+_SI_KERNEL = 0x80  # the terminal sent it, to the whole foreground group
+
+
+class Herd:
+    """All processes of a job, to be told a signal. Looks for them anew each time."""
+
+    def __init__(self, machine: Machine, root: int, *, with_root: bool) -> None:
+        self._tree = Tree(machine, root)
+        self._with_root = with_root
+        self._lock = threading.Lock()
+
+    def running(self) -> list[int]:
+        with self._lock:
+            self._tree.refresh()
+            members = self._tree.running()
+            if self._with_root and self._tree.root.present and self._tree.root.alive:
+                members.insert(0, self._tree.root)
+            return [process.identity.pid for process in members]
+
+    def tell(self, number: int) -> None:
+        """Send to every process, and to those forked while we did."""
+        told: set[int] = set()
+        while fresh := [pid for pid in self.running() if pid not in told]:
+            for pid in fresh:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+            told.update(fresh)
+
+    def close(self) -> None:
+        self._tree.close()
+
+
+class Forwarder:
+    """Hands signals that jobmeter receives to `receive(number, from_terminal)`, in a thread of its own.
+
+    sigwaitinfo tells who sent a signal. One from the terminal has reached the job already, which
+    is in the same foreground group, and must not reach it twice.
+    """
+
+    def __init__(self, receive: Callable[[int, bool], None]) -> None:
+        self._receive = receive
+        # What was ignored when we started (nohup) stays ignored, by us and by the job.
+        self._signals = {n for n in FORWARDED if signal.getsignal(n) is not signal.SIG_IGN}
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        threading.Thread(target=self._run, name="jobmeter-signals", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            if hasattr(signal, "sigwaitinfo"):
+                info = signal.sigwaitinfo(self._signals)
+                self._receive(info.si_signo, info.si_code == _SI_KERNEL)
+            else:
+                self._receive(signal.sigwait(self._signals), False)

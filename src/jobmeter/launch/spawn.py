@@ -1,0 +1,157 @@
+"""Starts a command behind a gate, under a shepherd of its own.
+
+Before the gate opens, cgroup and perf events are put in place; so they hold from
+the job's first instruction. See shepherd.c for what the shepherd is good for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import platform
+import select
+import signal
+import sys
+from collections.abc import Iterator
+
+from jobmeter.errors import LaunchError
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.procfs import read_status
+from jobmeter.launch import protocol
+from jobmeter.launch.program import find_program, refusal
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_DEFAULT_AGAIN = [getattr(signal, name) for name in ("SIGCHLD", "SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
+"""SIGCHLD the shepherd needs; the other two Python ignores, and the job must not."""
+
+
+@functools.cache
+def _compiled_shepherd() -> int | None:
+    """A descriptor of the compiled shepherd, or None where there is none for this machine."""
+    path = f"{_HERE}/shepherd-{platform.machine()}"
+    if sys.platform != "linux" or os.environ.get("JOBMETER_SHEPHERD") == "python" or not os.path.exists(path):
+        return None
+    # In memory, so that it can be executed whatever the permissions and mount options of the package.
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        descriptor = os.memfd_create("jobmeter", os.MFD_CLOEXEC)
+        os.write(descriptor, content)
+    except OSError:
+        return None
+    return descriptor
+
+
+class Streams:
+    """Where the job's stdin, stdout and stderr go: descriptors, None for jobmeter's own."""
+
+    def __init__(self, stdin: int | None = None, stdout: int | None = None, stderr: int | None = None) -> None:
+        self.redirected = {number: fd for number, fd in enumerate((stdin, stdout, stderr)) if fd is not None}
+
+
+class Launched:
+    """A job under its shepherd, from the gate to the last of its processes."""
+
+    def __init__(self, shepherd: int, control: int, status: int, main: int, path: str) -> None:
+        self.shepherd = shepherd
+        self.main = main
+        self._control = control
+        self._status = status
+        self._path = path
+        self._poll = select.poll()
+        self._poll.register(status, select.POLLIN)
+
+    def open_gate(self) -> None:
+        """Let the job execute its program."""
+        self._say_go()
+
+    def may_be_reaped(self) -> None:
+        """The last look at the ended main process is over."""
+        self._say_go()
+
+    def _say_go(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._control, protocol.GO)
+
+    def next_message(self, timeout: float | None = None) -> protocol.Message | None:
+        """What the shepherd tells next, None when it takes longer than `timeout` seconds.
+
+        EOFError when it has no more to tell: every process ended.
+        """
+        if not self._poll.poll(None if timeout is None else max(timeout, 0.0) * 1000):
+            return None
+        data = os.read(self._status, protocol.SIZE)
+        if not data:
+            raise EOFError
+        message = protocol.unpack(data)
+        if message.kind == protocol.FAILED:
+            raise refusal(self._path, message.value)
+        return message
+
+    def launcher_bytes(self) -> int:
+        """The size that ru_maxrss of the job began at."""
+        try:
+            return read_status(THIS_MACHINE, self.shepherd).hwm or 0
+        except OSError:
+            return 0
+
+    def let_go(self) -> None:
+        """End the shepherd. What is left of the job goes on, as a child of init."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.shepherd, signal.SIGKILL)
+        os.close(self._control)
+        os.close(self._status)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.shepherd, 0)
+
+
+def spawn(
+    command: list[str], *, environment: dict[str, str], directory: str | None = None, streams: Streams | None = None
+) -> Launched:
+    """Start `command` up to its gate. JobmeterError, with the right exit code, when it cannot be."""
+    path = find_program(command[0], environment)
+    with _pipe() as (control_read, control_write), _pipe() as (status_read, status_write):
+        passed = (control_read, status_write)
+        arguments = [*map(str, passed), directory or "", path, *command]
+        try:
+            shepherd = _start(arguments, environment, passed, streams or Streams())
+        except OSError as error:
+            raise refusal(path, error.errno or 0) from None
+        launched = Launched(shepherd, os.dup(control_write), os.dup(status_read), 0, path)
+    try:
+        message = launched.next_message()
+    except EOFError:
+        launched.let_go()
+        raise LaunchError(f"{path}: the job's shepherd could not start") from None
+    assert message is not None
+    launched.main = message.pid
+    return launched
+
+
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def _start(arguments: list[str], environment: dict[str, str], passed: tuple[int, int], streams: Streams) -> int:
+    # Duplicating a descriptor onto itself is how posix_spawn lets the child inherit it, and only this child.
+    actions = [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in passed]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in streams.redirected.items()]
+    compiled = _compiled_shepherd()
+    if compiled is not None:
+        try:
+            return _posix_spawn(f"/proc/self/fd/{compiled}", ["jobmeter-job", *arguments], environment, actions)
+        except PermissionError:
+            pass  # executing memory is forbidden here
+    script = [sys.executable, "-S", "-E", f"{_HERE}/shepherd.py", *arguments]
+    return _posix_spawn(sys.executable, script, environment, actions)
+
+
+def _posix_spawn(path: str, argv: list[str], environment: dict[str, str], actions: list[tuple[int, int, int]]) -> int:
+    return os.posix_spawn(path, argv, environment, file_actions=actions, setsigmask=(), setsigdef=_DEFAULT_AGAIN)

@@ -1,0 +1,144 @@
+"""Sees a launched job through to its end: limits, signals, orphans, and who must go."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+from jobmeter.kernel.machine import Machine
+from jobmeter.launch import protocol
+from jobmeter.launch.signals import ENDING, Herd
+from jobmeter.launch.spawn import Launched
+
+GRACE = 5.0
+"""Seconds between SIGTERM and SIGKILL, when jobmeter ends a job."""
+_STRAGGLE = 0.1
+"""Seconds that processes may outlive the main one without being called left behind."""
+_KILL_AGAIN = 0.05
+
+
+class Supervisor:
+    """`wait` runs in one thread; `end` and `receive` may be called from any."""
+
+    def __init__(
+        self,
+        launched: Launched,
+        machine: Machine,
+        *,
+        orphans: str,
+        runtime: float | None,
+        before_reaping: Callable[[], None],
+    ) -> None:
+        self.wait_status: int | None = None
+        self.reaped: list[protocol.Message] = []
+        self.ended_by: str | None = None
+        self.left_running = 0
+        self._launched = launched
+        self._machine = machine
+        self._orphans = orphans
+        self._before_reaping = before_reaping
+        self._lock = threading.RLock()
+        self._herd: Herd | None = None
+        self._runtime_ends = None if runtime is None else time.monotonic() + runtime
+        self._orphans_faced_at: float | None = None
+        self._kill_at: float | None = None
+        self._strikes: dict[int, int] = {}
+
+    def wait(self) -> None:
+        """Return when every process has ended, or the job is over and leaves the rest to itself."""
+        while True:
+            try:
+                message = self._launched.next_message(self._patience())
+            except EOFError:
+                return
+            if message is None:
+                if self._deadline_passed():
+                    return
+            elif message.kind == protocol.EXITED:
+                self._before_reaping()
+                self._launched.may_be_reaped()
+            elif message.kind == protocol.REAPED:
+                self.reaped.append(message)
+                if message.pid == self._launched.main:
+                    self.wait_status = message.value
+                    self._runtime_ends = None
+                    self._orphans_faced_at = time.monotonic() + _STRAGGLE
+
+    def _patience(self) -> float | None:
+        deadlines = [t for t in (self._runtime_ends, self._orphans_faced_at, self._kill_at) if t is not None]
+        return min(deadlines) - time.monotonic() if deadlines else None
+
+    def _deadline_passed(self) -> bool:
+        """Do what is due; True when there is nothing more to wait for."""
+        now = time.monotonic()
+        if self._runtime_ends is not None and now >= self._runtime_ends:
+            self._runtime_ends = None
+            self.end("timeout")
+        if self._kill_at is not None and now >= self._kill_at:
+            self._tell(signal.SIGKILL)
+            self._kill_at = now + _KILL_AGAIN
+        if self._orphans_faced_at is not None and now >= self._orphans_faced_at:
+            self._orphans_faced_at = None
+            return self._face_orphans()
+        return False
+
+    def _face_orphans(self) -> bool:
+        """The main process has ended and others have not; True when they are left alone."""
+        with self._lock:
+            if self.ended_by is None and self._orphans == "leave":
+                self.left_running = len(self._everyone().running())
+                return self.left_running > 0
+            if self._orphans != "wait" or self.ended_by is not None:
+                self._tell(signal.SIGTERM)
+                self._kill_at = self._kill_at or time.monotonic() + GRACE
+            return False
+
+    def end(self, reason: str, *, at_once: bool = False) -> None:
+        """End the whole job, because of `reason`; `at_once` spares the farewell."""
+        with self._lock:
+            self.ended_by = self.ended_by or reason
+            if at_once:
+                self._tell(signal.SIGKILL)
+            else:
+                self._tell(signal.SIGTERM)
+                self._tell(signal.SIGCONT)  # one that is stopped could not obey
+            self._kill_at = time.monotonic() + (_KILL_AGAIN if at_once else GRACE)
+
+    def receive(self, number: int, from_terminal: bool) -> None:
+        """Hand a signal on. One that asks the job to end is for all of it.
+
+        The terminal's own (Ctrl-C) have reached the job already. A job that ignores them is
+        killed at the second SIGTERM or SIGHUP, or the third SIGINT or SIGQUIT.
+        """
+        if number not in ENDING:
+            if not from_terminal:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(self._launched.main, number)
+            return
+        with self._lock:
+            self.ended_by = self.ended_by or "cancelled"
+            self._strikes[number] = self._strikes.get(number, 0) + 1
+            enough = 3 if number in (signal.SIGINT, signal.SIGQUIT) else 2
+            if self._strikes[number] >= enough:
+                self.end("cancelled", at_once=True)
+            elif not from_terminal:
+                self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        with self._lock:
+            self._everyone().tell(number)
+
+    def _everyone(self) -> Herd:
+        if self._herd is None:
+            self._herd = Herd(self._machine, self._launched.shepherd, with_root=False)
+        return self._herd
+
+    def close(self) -> None:
+        with self._lock:
+            if self._herd is not None:
+                self._herd.close()
+                self._herd = None

@@ -1,0 +1,1 @@
+"""Samples jobs: when, how often, and what becomes of the readings."""

@@ -1,0 +1,92 @@
+"""The vocabulary: what a measurement, a requirement and an outcome are.
+
+Values here are tuples, not dataclasses: importing `dataclasses` costs the start
+of every `jobmeter run` more than the whole launch of its job.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple, Union
+
+
+class Kind(str, Enum):
+    """What sort of quantity it is, and so what can be said of it over a run."""
+
+    GAUGE = "gauge"  # a level: peak, mean, p95
+    COUNTER = "counter"  # only grows: total
+    LABEL = "label"  # text: last, distinct
+    CATEGORY = "category"  # one of a few: share of samples in each
+
+
+class Across(str, Enum):
+    """How the values of sibling processes combine at one instant."""
+
+    SUM = "sum"
+    MAX = "max"
+    TALLY = "tally"
+    LAST = "last"
+
+
+class Quality(str, Enum):
+    """How far a figure can be trusted."""
+
+    EXACT = "exact"  # the kernel kept it from first to last instruction
+    SAMPLED = "sampled"  # seen at moments; between them it may have been higher
+    AT_LEAST = "at least"  # known to be possibly incomplete
+
+
+class Measurement(NamedTuple):
+    """A described quantity. Everything that shows it follows from this description."""
+
+    key: str
+    unit: str  # bytes, seconds, percent (100 = one core), count, joules, watts, celsius, text
+    kind: Kind
+    across: Across
+    quality: Quality
+    help: str
+
+    def described(self) -> dict[str, str]:
+        """The description as it stands in journals, so that old records stay readable."""
+        return {
+            "unit": self.unit,
+            "kind": self.kind.value,
+            "across": self.across.value,
+            "quality": self.quality.value,
+            "help": self.help,
+        }
+
+
+Number = Union[int, float]
+Value = Union[int, float, str, dict[str, float]]
+"""One value for the whole job: a number, a text, or a tally of categories."""
+
+
+class Requirement(NamedTuple):
+    """What was asked for; `None` is "not asked for"."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+    runtime_seconds: float | None = None
+
+    def asked(self) -> dict[str, Number]:
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    status: str  # completed failed killed timeout oom cancelled running lost
+    exit_code: int | None = None
+    signal: int | None = None
+
+    @property
+    def shell_code(self) -> int:
+        """The exit code a shell would show: the job's own, or 128 + its signal."""
+        if self.signal is not None:
+            return 128 + self.signal
+        return self.exit_code or 0
+
+
+Record = dict[str, Any]
+"""A run record, schema jobmeter.run/1: plain JSON."""

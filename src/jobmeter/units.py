@@ -1,0 +1,104 @@
+"""Numbers with units: reading what people write, writing what people read."""
+
+from __future__ import annotations
+
+import re
+
+from jobmeter.errors import UsageError
+
+_BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
+_BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([kmgtp]?)(i?b)?", re.IGNORECASE)
+_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|[smhdw])", re.IGNORECASE)
+_ISO_DURATION = re.compile(
+    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes that `text` means: `8g`, `8GiB`, `512m`, `1.5G`, `4096`.
+
+    The letters are powers of 1024, as in Slurm, Docker and ulimit; `8GB` is read the same way.
+    """
+    match = _BYTES.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not an amount of memory. Write for example 512m, 8g or 1.5GiB.")
+    return round(float(match[1]) * _BINARY[match[2].lower()])
+
+
+def parse_seconds(text: str) -> float:
+    """Return the seconds that `text` means: `90`, `90s`, `1.5h`, `1h30m`, `01:30:00`, `PT1H30M`."""
+    stripped = text.strip()
+    for reader in (_seconds_plain, _seconds_clock, _seconds_iso, _seconds_parts):
+        seconds = reader(stripped)
+        if seconds is not None:
+            return seconds
+    raise UsageError(f"{text!r} is not a duration. Write for example 90s, 2h, 1h30m, 01:30:00 or PT1H30M.")
+
+
+def _seconds_plain(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d+(\.\d*)?|\.\d+", text) else None
+
+
+def _seconds_clock(text: str) -> float | None:
+    """Slurm's `[days-]hours:minutes:seconds` and `minutes:seconds`."""
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){1,2})", text)
+    if match is None:
+        return None
+    seconds = 0.0
+    for part in match[2].split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds + int(match[1] or 0) * _SECONDS["d"]
+
+
+def _seconds_iso(text: str) -> float | None:
+    match = _ISO_DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
+        return None
+    return sum(float(number) * _SECONDS[unit] for unit, number in match.groupdict().items() if number)
+
+
+def _seconds_parts(text: str) -> float | None:
+    parts = _DURATION_PART.findall(text)
+    if not parts or _DURATION_PART.sub("", text).strip():
+        return None
+    return sum(float(number) * _SECONDS[unit.lower()] for number, unit in parts)
+
+
+def text(value: float, unit: str) -> str:
+    """Write `value` for people, with its unit: `1.5 GiB`, `2m 5s`, `180 %`."""
+    if unit == "bytes":
+        return _bytes_text(value)
+    if unit == "seconds":
+        return _seconds_text(value)
+    if unit == "percent":
+        return f"{value:.0f} %" if value >= 10 else f"{value:.1f} %"
+    if unit == "count":
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    return f"{value:.4g} {_SYMBOL.get(unit, unit)}".rstrip()
+
+
+_SYMBOL = {"joules": "J", "watts": "W", "celsius": "°C"}
+
+
+def _bytes_text(value: float) -> str:
+    for name in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {name}" if name == "B" or abs(value) >= 100 else f"{value:.3g} {name}"
+        value /= 1024
+    return f"{value:.3g} PiB"
+
+
+def _seconds_text(value: float) -> str:
+    if value < 0.1:
+        return f"{value * 1000:.3g} ms"
+    if value < 60:
+        return f"{value:.2f} s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")]
+    while parts[0][0] == 0:
+        parts.pop(0)
+    return " ".join(f"{number}{name}" for number, name in parts)
