@@ -42,14 +42,18 @@ def _seconds_plain(text: str) -> float | None:
 
 
 def _seconds_clock(text: str) -> float | None:
-    """Slurm's `[days-]hours:minutes:seconds` and `minutes:seconds`."""
-    match = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){1,2})", text)
+    """Slurm's `hours:minutes:seconds`, `minutes:seconds`, and `days-hours[:minutes[:seconds]]`."""
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", text)
     if match is None:
         return None
+    days, parts = match[1], [int(part) for part in match[2].split(":")]
+    if days is not None:
+        # After days the hours come first, however many parts follow.
+        parts += [0] * (3 - len(parts))
     seconds = 0.0
-    for part in match[2].split(":"):
-        seconds = seconds * 60 + int(part)
-    return seconds + int(match[1] or 0) * _SECONDS["d"]
+    for part in parts:
+        seconds = seconds * 60 + part
+    return seconds + int(days or 0) * _SECONDS["d"]
 
 
 def _seconds_iso(text: str) -> float | None:
@@ -73,27 +77,34 @@ def text(value: float, unit: str) -> str:
     if unit == "seconds":
         return _seconds_text(value)
     if unit == "percent":
-        return f"{value:.0f} %" if value >= 10 else f"{value:.1f} %"
+        return f"{value:.0f} %" if abs(value) >= 9.95 else f"{round(value, 1) + 0.0:.1f} %"
     if unit == "count":
-        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-    return f"{value:.4g} {_SYMBOL.get(unit, unit)}".rstrip()
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0").rstrip(".")
+    number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{number} {_SYMBOL.get(unit, unit)}".rstrip()
 
 
 _SYMBOL = {"joules": "J", "watts": "W", "celsius": "°C"}
 
 
 def _bytes_text(value: float) -> str:
-    for name in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1024:
-            return f"{value:.0f} {name}" if name == "B" or abs(value) >= 100 else f"{value:.3g} {name}"
+    """Three digits, or four below the next unit; chosen as shown, so that none reads `1024 KiB`."""
+    if abs(round(value)) < 1024:
+        return f"{round(value)} B"
+    for name in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         value /= 1024
-    return f"{value:.3g} PiB"
+        number = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        if abs(float(number)) < 1024:
+            return f"{number} {name}"
+    return f"{value / 1024:,.0f} EiB"
 
 
 def _seconds_text(value: float) -> str:
+    if value < 0:
+        return f"-{_seconds_text(-value)}"
     if value < 0.1:
-        return f"{value * 1000:.3g} ms"
-    if value < 60:
+        return f"{round(value * 1000, 3):.3g} ms"
+    if round(value, 2) < 60:
         return f"{value:.2f} s"
     minutes, seconds = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)

@@ -53,7 +53,8 @@ def usage(summary: Summary, described: Described, wall_seconds: float, *, comple
         mean = figures["cpu_mean_percent"] = {**cpu, "value": round(100 * cpu["value"] / wall_seconds, 2)}
         peak = figures["cpu_peak_percent"]
         if peak is None or peak["value"] < mean["value"]:
-            figures["cpu_peak_percent"] = mean  # too short a job for a rate
+            # Too short a job for a rate: the peak was at least the mean.
+            figures["cpu_peak_percent"] = {**mean, "quality": Quality.AT_LEAST.value}
     found = {name: figure for name, figure in figures.items() if figure is not None}
     if not complete:
         for name in ("cpu_seconds", "cpu_mean_percent", "memory_peak_bytes", "read_bytes", "write_bytes"):

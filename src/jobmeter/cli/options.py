@@ -1,36 +1,40 @@
-"""Options that several commands share: parsing them, and where their defaults come from.
-
-The command line goes before the environment, that before the project's file
-(`jobmeter.toml`, here or in a directory above), and that before the user's.
-"""
+"""Options on the command line: parsing them, and errors that say what to do."""
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from jobmeter.errors import UsageError
-from jobmeter.units import parse_bytes, parse_seconds
+from jobmeter.session.measuring import MeasureOptions
+from jobmeter.settings import label, resolve
 
 
 class Parser(argparse.ArgumentParser):
     """argparse, with errors as one line that says what to do."""
 
     def __init__(self, command: str, description: str, usage: str | None = None) -> None:
-        super().__init__(prog=f"jobmeter {command}", description=description, usage=usage, allow_abbrev=False)
+        super().__init__(
+            prog=f"jobmeter {command}",
+            description=description,
+            usage=usage,
+            allow_abbrev=False,
+            # A width of its own saves importing what would find out the terminal's, for help that few runs print.
+            formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100, max_help_position=26),
+        )
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments:"):
-            message = f"{message.split()[2]}: unknown option.{self._nearest(message.split()[2])}"
+            option = message.split()[2]
+            message = f"{option}: unknown option{self._nearest(option)}"
         raise UsageError(f"{message.rstrip('.')}. See `{self.prog} --help`.")
 
     def _nearest(self, option: str) -> str:
         import difflib
 
         near = difflib.get_close_matches(option.partition("=")[0], self._option_string_actions, n=1)
-        return f" Did you mean {near[0]}?" if near else ""
+        return f" (the nearest is {near[0]})" if near else ""
 
 
 def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -45,145 +49,29 @@ def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any
     return convert
 
 
-def positive_seconds(text: str) -> float:
-    seconds = parse_seconds(text)
-    if seconds <= 0:
-        raise UsageError(f"{text!r} is not above 0")
-    return seconds
+def add_measure_options(parser: Parser) -> None:
+    """The options of every command that measures."""
+    add = parser.add_argument
+    add("--name", metavar="NAME", help="what to call the job (default: the command's name)")
+    labels = option_type("--label", label)
+    add("--label", metavar="KEY=VALUE", action="append", default=[], type=labels, help="a label; may be given again")
+    add("--interval", metavar="TIME", help="time between samples (default 1s; the first ones come faster)")
+    add("--window", metavar="TIME", help="time between lines of the journal (default 10s)")
+    add("--measurements", metavar="KEYS", help="what to measure: keys, globs, `default` or `all`, with commas between")
+    add("--per-process", action="store_true", help="keep the figures of every process in the journal")
+    add("--report", metavar="FILE", help="write the run record, as JSON, to FILE")
+    add("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    add("--quiet", action="store_true", help="print no summary")
 
 
-def positive_bytes(text: str) -> int:
-    amount = parse_bytes(text)
-    if amount <= 0:
-        raise UsageError(f"{text!r} is not above 0")
-    return amount
-
-
-def positive_number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise UsageError(f"{text!r} is not a number above 0")
-    return number
-
-
-def key_list(text: str) -> list[str]:
-    return [word for word in text.replace(",", " ").split() if word]
-
-
-def label(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not key or not separator:
-        raise UsageError(f"{text!r} is not KEY=VALUE")
-    return key, value
-
-
-def one_of(*choices: str) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        if text not in choices:
-            raise UsageError(f"{text!r} is none of {', '.join(choices)}")
-        return text
-
-    return convert
-
-
-def default_store() -> str:
-    """`jobmeter` in the XDG data directory."""
-    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return os.path.join(data, "jobmeter")
-
-
-def directory_store(text: str) -> str:
-    if "://" in text:
-        raise UsageError(f"{text!r}: runs are kept in a directory; a database cannot be used here")
-    if not text:
-        raise UsageError("the store's name is empty")
-    return os.path.abspath(os.path.expanduser(text))
-
-
-class Setting:
-    """An option that may also stand in the environment and in configuration files."""
-
-    def __init__(self, name: str, parse: Callable[[str], Any], *, environment: str | None, default: Any) -> None:
-        self.name = name
-        self.parse = parse
-        self.environment = environment
-        self.default = default
-
-    def convert(self, raw: Any, where: str) -> Any:
-        text = ",".join(map(str, raw)) if isinstance(raw, list) else str(raw)
-        try:
-            return self.parse(text)
-        except UsageError as error:
-            raise UsageError(f"{where}: {error}") from None
-
-
-SETTINGS = {
-    setting.name: setting
-    for setting in (
-        Setting("interval", positive_seconds, environment="JOBMETER_INTERVAL", default=1.0),
-        Setting("window", positive_seconds, environment=None, default=10.0),
-        Setting("measurements", key_list, environment="JOBMETER_MEASUREMENTS", default=None),
-        Setting("store", directory_store, environment="JOBMETER_STORE", default=None),
-        Setting("orphans", one_of("leave", "wait", "end"), environment=None, default="leave"),
+def measure_options(options: argparse.Namespace) -> MeasureOptions:
+    """What `add_measure_options` added, with the environment and configuration files behind it."""
+    return MeasureOptions(
+        name=options.name,
+        labels=dict(options.label),
+        interval=resolve("interval", options.interval),
+        window=resolve("window", options.window),
+        measurements=resolve("measurements", options.measurements),
+        store=resolve("store", options.store),
+        per_process=options.per_process,
     )
-}
-
-
-def resolve(name: str, given: str | None) -> Any:
-    """The value of a setting: given on the command line, else in the environment, else in a file."""
-    setting = SETTINGS[name]
-    if given is not None:
-        return setting.convert(given, f"--{name}")
-    if setting.environment is not None and os.environ.get(setting.environment):
-        return setting.convert(os.environ[setting.environment], setting.environment)
-    for path in config_files():
-        values = read_config(path)
-        if name in values:
-            return setting.convert(values[name], f"{path}: {name}")
-    return setting.default if name != "store" else default_store()
-
-
-def config_files() -> list[str]:
-    """The configuration files there are, the one that goes first, first."""
-    found = []
-    directory = os.getcwd()
-    while True:
-        path = os.path.join(directory, "jobmeter.toml")
-        if os.path.exists(path):
-            found.append(path)
-            break
-        if directory == os.path.dirname(directory):
-            break
-        directory = os.path.dirname(directory)
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    path = os.path.join(home, "jobmeter", "config.toml")
-    if os.path.exists(path):
-        found.append(path)
-    return found
-
-
-def read_config(path: str) -> dict[str, Any]:
-    """The settings in one file. UsageError, with path and line, when it cannot be used."""
-    try:
-        import tomllib
-    except ImportError:  # Python 3.10
-        import tomli as tomllib  # type: ignore[no-redef,import-not-found,unused-ignore]
-
-    try:
-        with open(path, "rb") as file:
-            values = tomllib.load(file)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from None
-    for name in values:
-        if name not in SETTINGS:
-            import difflib
-
-            near = difflib.get_close_matches(name, SETTINGS, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(SETTINGS)}."
-            raise UsageError(f"{path}: there is no setting {name!r}. {hint}")
-    return values

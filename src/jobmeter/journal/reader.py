@@ -10,6 +10,10 @@ from jobmeter.journal.writer import SCHEMA
 from jobmeter.model import Record
 
 
+_NO_COLUMNS = (b"[", b'{"processes"', b'{"record"')
+"""How the lines begin that declare no columns."""
+
+
 class JournalWindow(NamedTuple):
     seconds: float
     samples: int
@@ -39,14 +43,14 @@ def read_journal(path: str) -> Journal:
     if header["schema"] != SCHEMA:
         raise StoreError(f"{path}: written as {header['schema']}, this version reads {SCHEMA}. Upgrade jobmeter.")
     journal = Journal(header, [], [], None, [])
-    columns: list[str] = []
+    columns: list[str] | None = None
     for number, line in enumerate(lines[1:], start=2):
         if not line:
             continue
         entry = _parse(line)
-        if isinstance(entry, list) and len(entry) == len(columns) + 2:
+        if isinstance(entry, list) and columns is not None and len(entry) == len(columns) + 2:
             journal.windows.append(JournalWindow(entry[0], entry[1], dict(zip(columns, entry[2:]))))
-        elif isinstance(entry, dict) and "columns" in entry:
+        elif isinstance(entry, dict) and isinstance(entry.get("columns"), list):
             columns = entry["columns"]
         elif isinstance(entry, dict) and "processes" in entry:
             journal.processes.append((journal.windows[-1].seconds if journal.windows else 0.0, entry["processes"]))
@@ -55,6 +59,8 @@ def read_journal(path: str) -> Journal:
         else:
             torn = " (torn: its writer was stopped here)" if number == len(lines) else ""
             journal.problems.append(f"{path}: line {number} cannot be read and was skipped{torn}")
+            if not line.startswith(_NO_COLUMNS):
+                columns = None  # they may have been declared anew in this line
     return journal
 
 

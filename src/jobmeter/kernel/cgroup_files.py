@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+_CHUNK = 16384
+
 
 class Directory:
     """Reads files of one cgroup, opening each once. A file that is not there reads as None."""
@@ -22,7 +24,10 @@ class Directory:
         if descriptor is None:
             return None
         try:
-            return os.pread(descriptor, 16384, 0).decode()
+            content = os.pread(descriptor, _CHUNK, 0)
+            while len(content) % _CHUNK == 0 and (more := os.pread(descriptor, _CHUNK, len(content))):
+                content += more  # io.stat has a line per device, and a machine may have hundreds
+            return content.decode()
         except OSError:
             return None  # ENODEV: the group was removed; EOPNOTSUPP: pressure is switched off
 
@@ -44,7 +49,7 @@ class Directory:
 def parse_table(content: str) -> dict[str, int]:
     """Lines of `name number`."""
     pairs = (line.split() for line in content.splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+    return {pair[0]: _number(pair[1], " ".join(pair)) for pair in pairs if len(pair) == 2}
 
 
 def parse_blkio(content: str) -> tuple[int, int]:
@@ -53,7 +58,7 @@ def parse_blkio(content: str) -> tuple[int, int]:
     for line in content.splitlines():
         words = line.split()
         if len(words) == 3 and words[1] in amounts:
-            amounts[words[1]] += int(words[2])
+            amounts[words[1]] += _number(words[2], line)
     return amounts["Read"], amounts["Write"]
 
 
@@ -64,7 +69,7 @@ def parse_io_stat(content: str) -> tuple[int, int]:
         for word in line.split()[1:]:
             name, _, value = word.partition("=")
             if name in amounts:
-                amounts[name] += int(value)
+                amounts[name] += _number(value, line)
     return amounts["rbytes"], amounts["wbytes"]
 
 
@@ -72,8 +77,15 @@ def parse_pressure(content: str) -> float | None:
     """PSI: seconds in which some task of the group waited for the resource."""
     for line in content.splitlines():
         if line.startswith("some "):
-            return int(line.rpartition("total=")[2]) / 1e6
+            return _number(line.rpartition("total=")[2], line) / 1e6
     return None
+
+
+def _number(word: str, line: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise ValueError(f"no number in {line!r}") from None
 
 
 def read_pids(path: str) -> list[int]:

@@ -7,10 +7,14 @@ from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_text
 
 def parse_busy_seconds(content: str) -> float:
     """From /proc/stat: CPU time spent on anything, all cores; idle and waiting for disks is not."""
-    words = content.partition("\n")[0].split()
-    if not words or words[0] != "cpu":
-        raise ValueError(f"not the first line of /proc/stat: {content[:80]!r}")
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(word) for word in words[1:9])
+    line = content.partition("\n")[0]
+    name, *numbers = line.split() or [""]
+    try:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, numbers[:8])
+    except ValueError:
+        name = ""
+    if name != "cpu":
+        raise ValueError(f"not the first line of /proc/stat: {line!r}")
     return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND
 
 
@@ -24,7 +28,10 @@ def parse_memory(content: str) -> tuple[int, int]:
     for line in content.splitlines():
         name, _, value = line.partition(":")
         if name in ("MemTotal", "MemAvailable"):
-            found[name] = int(value.split()[0]) * 1024
+            try:
+                found[name] = int(value.removesuffix(" kB")) * 1024
+            except ValueError:
+                raise ValueError(f"not a line of /proc/meminfo: {line!r}") from None
     try:
         return found["MemTotal"], found["MemAvailable"]
     except KeyError as missing:
@@ -49,10 +56,13 @@ def parse_network(content: str) -> tuple[int, int]:
     received = sent = 0
     for line in content.splitlines()[2:]:
         name, _, numbers = line.partition(":")
-        if name.strip() != "lo":
-            fields = numbers.split()
-            received += int(fields[0])
-            sent += int(fields[8])
+        if name.strip() == "lo":
+            continue
+        try:
+            fields = [int(number) for number in numbers.split()]
+            received, sent = received + fields[0], sent + fields[8]
+        except (ValueError, IndexError):
+            raise ValueError(f"not a line of /proc/net/dev: {line!r}") from None
     return received, sent
 
 

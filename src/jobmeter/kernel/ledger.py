@@ -61,8 +61,12 @@ class Ledger:
         for who, accounts in heirs.items():
             before = self._accounts.get(who)
             inherited = present[who].children_faults - (before.children_faults if before else 0)
-            if inherited < sum(account.faults for account in accounts):
-                self._kept = _add(self._kept, *(account.used for account in accounts))
+            # The largest first: whose faults do not fit into what the heir took over was dropped.
+            for account in sorted(accounts, key=lambda account: account.faults, reverse=True):
+                if account.faults <= inherited:
+                    inherited -= account.faults
+                else:
+                    self._kept = _add(self._kept, account.used)
 
 
 def _add(*vectors: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine, read_text
@@ -70,9 +69,9 @@ class Event:
 
 def open_event(name: str, pid: int) -> Event:
     """Count `name` from the next exec of `pid` on; NoData where the machine does not allow it."""
-    number = _SYSCALL.get(platform.machine())
+    number = _SYSCALL.get(os.uname().machine)
     if number is None:
-        raise NoData(f"perf events are not known for {platform.machine()}")
+        raise NoData(f"perf events are not known for {os.uname().machine}")
     try:
         return Event(name, _open(number, name, pid, user_only=False), user_only=False)
     except PermissionError:

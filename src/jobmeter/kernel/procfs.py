@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import NamedTuple
 
@@ -42,23 +43,26 @@ def parse_stat(line: bytes) -> Stat:
         raise ValueError(f"not a stat line: {line!r}")
     # f[0] is the state, field 3 of proc(5)
     f = tail.split()
-    return Stat(
-        head[head.index(b"(") + 1 :],
-        f[0].decode(),
-        int(f[1]),
-        int(f[7]),
-        int(f[8]),
-        int(f[9]),
-        int(f[10]),
-        int(f[11]),
-        int(f[12]),
-        int(f[13]),
-        int(f[14]),
-        int(f[17]),
-        int(f[19]),
-        int(f[20]),
-        int(f[21]) * PAGE_SIZE,
-    )
+    try:
+        return Stat(
+            head[head.index(b"(") + 1 :],
+            f[0].decode(),
+            int(f[1]),
+            int(f[7]),
+            int(f[8]),
+            int(f[9]),
+            int(f[10]),
+            int(f[11]),
+            int(f[12]),
+            int(f[13]),
+            int(f[14]),
+            int(f[17]),
+            int(f[19]),
+            int(f[20]),
+            int(f[21]) * PAGE_SIZE,
+        )
+    except (ValueError, IndexError):
+        raise ValueError(f"not a stat line: {line!r}") from None
 
 
 def read_stat(machine: Machine, pid: int) -> Stat:
@@ -76,14 +80,15 @@ class Status(NamedTuple):
 def parse_status(content: bytes) -> Status:
     hwm = swap = None
     switches = 0
-    for line in content.splitlines():
+    # Not splitlines(): the kernel escapes a newline in the name, and leaves a carriage return as it is.
+    for line in content.split(b"\n"):
         name, _, value = line.partition(b":")
         if name == b"VmHWM":
-            hwm = _kib(value)
+            hwm = _kib(line)
         elif name == b"VmSwap":
-            swap = _kib(value)
+            swap = _kib(line)
         elif name in (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"):
-            switches += int(value)
+            switches += _number(value, line)
     return Status(hwm, swap, switches)
 
 
@@ -101,11 +106,11 @@ class Io(NamedTuple):
 
 
 def parse_io(content: bytes) -> Io:
-    values = dict(line.split(b": ") for line in content.splitlines())
     try:
+        values = dict(line.split(b": ") for line in content.splitlines())
         return Io(*(int(values[name]) for name in (b"read_bytes", b"write_bytes", b"syscr", b"syscw")))
-    except KeyError as missing:
-        raise ValueError(f"no {missing} in io file: {content!r}") from None
+    except (ValueError, KeyError):
+        raise ValueError(f"not an io file: {content!r}") from None
 
 
 def read_io(machine: Machine, pid: int) -> Io:
@@ -120,25 +125,34 @@ class SmapsRollup(NamedTuple):
 
 
 def parse_smaps_rollup(content: bytes) -> SmapsRollup:
-    pss = private = 0
+    pss, private = None, 0
     for line in content.splitlines():
-        name, _, value = line.partition(b":")
-        if name == b"Pss":
-            pss = _kib(value)
-        elif name.startswith(b"Private_"):
-            private += _kib(value)
+        if line.startswith(b"Pss:"):
+            pss = _kib(line)
+        elif line.startswith(b"Private_"):
+            private += _kib(line)
+    if pss is None:
+        raise ValueError(f"no Pss in smaps_rollup: {content!r}")
     return SmapsRollup(pss, private)
 
 
 def read_smaps_rollup(machine: Machine, pid: int) -> SmapsRollup:
-    return parse_smaps_rollup(read_bytes(f"{machine.proc}/{pid}/smaps_rollup"))
+    path = f"{machine.proc}/{pid}/smaps_rollup"
+    content = read_bytes(path)
+    if not content:  # it has just ended: ESRCH since Linux 4.19, before that an empty file
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), path)
+    return parse_smaps_rollup(content)
 
 
 def parse_cgroup(content: str) -> dict[str, str]:
     """Return controller → path; the key `""` is the unified (v2) hierarchy."""
     groups = {}
-    for line in content.splitlines():
-        _, controllers, path = line.split(":", 2)
+    # Not splitlines(): a group's name may hold any character but a newline.
+    for line in filter(None, content.split("\n")):
+        try:
+            _, controllers, path = line.split(":", 2)
+        except ValueError:
+            raise ValueError(f"not a line of /proc/PID/cgroup: {line!r}") from None
         for controller in controllers.split(","):
             groups[controller] = path
     return groups
@@ -181,5 +195,13 @@ def last_pid(machine: Machine) -> str:
     return read_text(f"{machine.proc}/loadavg").split()[-1]
 
 
-def _kib(value: bytes) -> int:
-    return int(value.split()[0]) * 1024
+def _kib(line: bytes) -> int:
+    """The bytes of a line like `VmHWM:     1234 kB`."""
+    return _number(line.partition(b":")[2].removesuffix(b" kB"), line) * 1024
+
+
+def _number(value: bytes, line: bytes) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"no number in {line!r}") from None

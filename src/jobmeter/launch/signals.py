@@ -54,10 +54,10 @@ class Forwarder:
     is in the same foreground group, and must not reach it twice.
     """
 
-    def __init__(self, receive: Callable[[int, bool], None]) -> None:
+    def __init__(self, receive: Callable[[int, bool], None], signals: frozenset[signal.Signals] = FORWARDED) -> None:
         self._receive = receive
         # What was ignored when we started (nohup) stays ignored, by us and by the job.
-        self._signals = {n for n in FORWARDED if signal.getsignal(n) is not signal.SIG_IGN}
+        self._signals = {n for n in signals if signal.getsignal(n) is not signal.SIG_IGN}
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         threading.Thread(target=self._run, name="jobmeter-signals", daemon=True).start()
 

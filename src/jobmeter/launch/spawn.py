@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import platform
 import select
 import signal
 import sys
@@ -29,7 +28,7 @@ _DEFAULT_AGAIN = [getattr(signal, name) for name in ("SIGCHLD", "SIGPIPE", "SIGX
 @functools.cache
 def _compiled_shepherd() -> int | None:
     """A descriptor of the compiled shepherd, or None where there is none for this machine."""
-    path = f"{_HERE}/shepherd-{platform.machine()}"
+    path = f"{_HERE}/shepherd-{os.uname().machine}"
     if sys.platform != "linux" or os.environ.get("JOBMETER_SHEPHERD") == "python" or not os.path.exists(path):
         return None
     # In memory, so that it can be executed whatever the permissions and mount options of the package.
@@ -41,6 +40,10 @@ def _compiled_shepherd() -> int | None:
     except OSError:
         return None
     return descriptor
+
+
+def has_compiled_shepherd() -> bool:
+    return _compiled_shepherd() is not None
 
 
 class Streams:

@@ -25,10 +25,13 @@ def combine(measurement: Measurement, column: Column) -> Value | None:
         for value in column:
             tally[str(value)] = tally.get(str(value), 0) + 1
         return tally
+    numbers: list[Any] = column
     if measurement.across is Across.SUM:
-        return sum(column)
+        total: Number = sum(numbers)
+        return total
     if measurement.across is Across.MAX:
-        return max(column)  # type: ignore[type-var]
+        largest: Number = max(numbers)
+        return largest
     return column[-1]
 
 
@@ -70,7 +73,7 @@ class GaugeSummary:
         for bucket in sorted(self._histogram):
             below += self._histogram[bucket]
             if below >= 0.95 * self._seconds:
-                return min(math.exp(bucket * _BUCKET), self.peak) if bucket > -10_000 else 0.0
+                return min(math.exp(bucket * _BUCKET) if bucket > -10_000 else 0.0, self.peak)
         return float(self.peak)
 
     def cell(self, unit: str) -> Any:

@@ -1,0 +1,167 @@
+"""The Python API: run a command, or watch a process, and get what it used.
+
+import jobmeter
+
+run = jobmeter.run(["python", "train.py"], memory="4g")
+print(run.cpu_seconds, run.memory_peak_bytes, run.status)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobmeter.meter.meter import Meter
+from jobmeter.model import Record, Requirement
+from jobmeter.session.attach import Attachment
+from jobmeter.session.measuring import MeasureOptions
+from jobmeter.session.run import JobOptions, Session
+from jobmeter.settings import resolve
+from jobmeter.units import parse_bytes, parse_seconds
+
+_METER = Meter()
+"""One sampling thread for all jobs of this process."""
+
+
+class Run:
+    """A run that is over: its record, and the figures most asked for."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    @property
+    def id(self) -> str:
+        return str(self.record["id"])
+
+    @property
+    def status(self) -> str:
+        """`completed`, `failed`, `killed`, `timeout`, `oom`, `cancelled` or `running`."""
+        return str(self.record["outcome"]["status"])
+
+    @property
+    def exit_code(self) -> int | None:
+        """The job's exit code; None when a signal ended it."""
+        code: int | None = self.record["outcome"]["exit_code"]
+        return code
+
+    @property
+    def wall_seconds(self) -> float:
+        return float(self.record["wall_seconds"])
+
+    @property
+    def cpu_seconds(self) -> float | None:
+        return self.figure("cpu_seconds")
+
+    @property
+    def memory_peak_bytes(self) -> float | None:
+        return self.figure("memory_peak_bytes")
+
+    def figure(self, name: str) -> float | None:
+        """A headline figure of the record's `usage`; None when it was not measured."""
+        value: float | None = self.record["usage"].get(name, {}).get("value")
+        return value
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} {self.record['name']} {self.status}>"
+
+
+class RunningJob:
+    """A job that was started; `wait` for its Run, or `cancel` it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def id(self) -> str:
+        return self._session.id
+
+    def wait(self) -> Run:
+        return Run(self._session.wait())
+
+    def cancel(self) -> None:
+        """End the job with everything it started; `wait` then returns its Run."""
+        self._session.cancel()
+
+
+def start(
+    command: Sequence[str],
+    *,
+    name: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    cpus: float | None = None,
+    memory: int | str | None = None,
+    runtime: float | str | None = None,
+    enforce: bool = False,
+    orphans: str = "leave",
+    interval: float | None = None,
+    window: float | None = None,
+    measurements: Sequence[str] | None = None,
+    store: str | None = None,
+    keep: bool = True,
+) -> RunningJob:
+    """Start a command and return at once. Options are those of `jobmeter run`; `keep=False` keeps no journal."""
+    requirement = Requirement(
+        cpus,
+        parse_bytes(memory) if isinstance(memory, str) else memory,
+        parse_seconds(runtime) if isinstance(runtime, str) else runtime,
+    )
+    job = JobOptions(
+        command=[os.fspath(word) for word in command],
+        directory=None if cwd is None else os.fspath(cwd),
+        environment=None if env is None else dict(env),
+        requirement=requirement,
+        enforce=enforce,
+        orphans=orphans,
+    )
+    options = _measure_options(name, labels, interval, window, measurements, store, keep)
+    session = Session(job, options, meter=_METER)
+    session.start()
+    return RunningJob(session)
+
+
+def run(command: Sequence[str], **options: Any) -> Run:
+    """Run a command to its end and return what it used. Takes the options of `start`.
+
+    CommandNotFound or CommandNotExecutable when there is nothing to run; a job that fails is no error.
+    """
+    return start(command, **options).wait()
+
+
+def attach(
+    pid: int,
+    *,
+    name: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    interval: float | None = None,
+    window: float | None = None,
+    measurements: Sequence[str] | None = None,
+    store: str | None = None,
+    keep: bool = True,
+) -> Run:
+    """Measure a running process and its descendants from now until all of them end."""
+    options = _measure_options(name, labels, interval, window, measurements, store, keep)
+    attachment = Attachment(pid, options, meter=_METER)
+    attachment.start()
+    return Run(attachment.wait())
+
+
+def _measure_options(
+    name: str | None,
+    labels: Mapping[str, str] | None,
+    interval: float | None,
+    window: float | None,
+    measurements: Sequence[str] | None,
+    store: str | None,
+    keep: bool,
+) -> MeasureOptions:
+    return MeasureOptions(
+        name=name,
+        labels=dict(labels or {}),
+        interval=resolve("interval", None if interval is None else str(interval)),
+        window=resolve("window", None if window is None else str(window)),
+        measurements=resolve("measurements", None if measurements is None else ",".join(measurements)),
+        store=resolve("store", store) if keep else None,
+    )

@@ -1,0 +1,1 @@
+"""One run: launch + meter + journal. What the commands, the Python API and every engine call."""

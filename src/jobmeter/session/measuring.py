@@ -1,0 +1,182 @@
+"""The measuring part of a run, whether its job was launched here or already ran."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jobmeter.collectors import Selected, select
+from jobmeter.collectors.contract import Ending, Source, Target
+from jobmeter.errors import NoData, StoreError, UsageError
+from jobmeter.journal.writer import JournalWriter
+from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.meter.meter import Meter
+from jobmeter.meter.watch import Sample, Watch, Window
+from jobmeter.model import Measurement, Outcome, Record, Requirement
+from jobmeter.report import record as records
+
+
+def ignore(*_: Any) -> None:
+    """For those who do not want to be told."""
+
+
+class MeasureOptions(NamedTuple):
+    """How to measure, and what to call it."""
+
+    name: str | None = None
+    labels: dict[str, str] = {}
+    interval: float = 1.0
+    window: float = 10.0
+    measurements: list[str] | None = None
+    store: str | None = None  # None: no journal is kept
+    per_process: bool = False
+
+
+USUAL = MeasureOptions()
+
+
+class Measuring:
+    """Sources, watch and journal of one run. Nothing that fails here fails the job."""
+
+    def __init__(
+        self,
+        options: MeasureOptions,
+        *,
+        meter: Meter | None = None,
+        machine: Machine = THIS_MACHINE,
+        warn: Callable[[str], None] = ignore,
+        on_sample: Callable[[Sample], None] = ignore,
+    ) -> None:
+        """UsageError, before anything is started, for options that mean nothing."""
+        for field in ("interval", "window"):
+            if not getattr(options, field) > 0:
+                raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
+        self.id = records.new_run_id()
+        self.selected = select(options.measurements, machine)
+        self.machine = machine
+        self.why_not: dict[str, str] = {}
+        self.watch: Watch
+        self.journal: JournalWriter | None = None
+        self._options = options
+        self._meter = meter or Meter()
+        self._warn = warn
+        self._on_sample = on_sample
+
+    def wants(self, collector: str) -> bool:
+        return any(choice.collector.name == collector for choice in self.selected)
+
+    def begin(self, target: Target, command: list[str], directory: str, requirement: Requirement) -> None:
+        """Open everything for a job that waits at its gate, or runs."""
+        sources = self._open_sources(target)
+        self._measurements = _by_key(self.selected, sources)
+        self._begun = records.identity(
+            self.id,
+            command=command,
+            name=self._options.name or os.path.basename(command[0]),
+            directory=directory,
+            labels=self._options.labels,
+            requirement=requirement,
+            started=time.time(),
+            machine=self.machine,
+        )
+        self.journal = self._open_journal(target)
+        self.watch = Watch(
+            sources,
+            self._measurements,
+            interval=self._options.interval,
+            window=self._options.window,
+            on_window=self._note_window,
+            on_sample=self._on_sample,
+            per_process=self._options.per_process,
+        )
+
+    def go(self) -> None:
+        """The job runs: sample it from now on."""
+        self._meter.add(self.watch)
+        if self.journal is not None:
+            self.journal.sync()
+
+    def _open_sources(self, target: Target) -> dict[str, Source]:
+        sources = {}
+        for choice in self.selected:
+            name = choice.collector.name
+            try:
+                sources[name] = choice.collector.open(target, choice.wanted)
+            except (NoData, OSError) as reason:
+                self.why_not.setdefault(name, str(reason))
+        return sources
+
+    def _open_journal(self, target: Target) -> JournalWriter | None:
+        if self._options.store is None:
+            return None
+        try:
+            journal = JournalWriter(self._options.store, self.id)
+        except StoreError as error:
+            self._warn(f"this run is not kept: {error}. Name another place with --store.")
+            return None
+        writer = {"pid": os.getpid(), "root": target.root, "job": target.main}
+        journal.header({**self._begun, "writer": writer}, self._measurements)
+        return journal
+
+    def _note_window(self, window: Window) -> None:
+        if self.journal is not None:
+            processes = [records.process_entry(use) for use in window.processes]
+            self.journal.window(window.seconds, window.samples, window.cells, processes)
+
+    def conclude(self, ending: Ending, judge: Callable[[], Outcome], left_running: int) -> tuple[Record, Outcome]:
+        """Take the last readings and make the record; `judge` tells the outcome once they are taken."""
+        ended, wall = time.time(), time.monotonic() - self.watch.started
+        self._meter.remove(self.watch)
+        self.watch.finish(ending)
+        result = judge()
+        record = records.complete(
+            self._begun,
+            result,
+            summary=self.watch.summary(),
+            processes=self.watch.processes(),
+            measurements=self._measurements,
+            wall_seconds=wall,
+            ended=ended,
+            left_running=left_running,
+            provenance=self._provenance(),
+        )
+        if self.journal is not None:
+            self.journal.record(record)
+            if self.journal.failed is not None:
+                self._warn(f"the journal is incomplete: {self.journal.failed}")
+        return record, result
+
+    def _provenance(self) -> dict[str, Any]:
+        collectors: dict[str, dict[str, Any]] = {}
+        for choice in self.selected:
+            name = choice.collector.name
+            if name in self.why_not:
+                collectors[name] = {"available": False, "why": self.why_not[name]}
+            elif name in self.watch.failures:
+                collectors[name] = {"available": True, "failed": self.watch.failures[name]}
+            else:
+                collectors[name] = {"available": True}
+        return {
+            "collectors": collectors,
+            "samples": self.watch.samples,
+            "interval_seconds": self._options.interval,
+            "interval_reached_seconds": round(self.watch.reached_interval(), 4),
+            "meter_cpu_seconds": round(self._meter.cpu_seconds, 4),
+        }
+
+    def close(self, *, discard: bool = False) -> None:
+        """Let go of everything; with `discard`, as if the run had never been."""
+        self._meter.remove(self.watch)
+        self.watch.close()
+        if self.journal is not None:
+            if discard:
+                self.journal.discard()
+            else:
+                self.journal.close()
+
+
+def _by_key(selected: list[Selected], sources: dict[str, Source]) -> dict[str, Measurement]:
+    """The measurements that are wanted and have an open source."""
+    return {m.key: m for choice in selected if choice.collector.name in sources for m in choice.measurements()}

@@ -1,0 +1,203 @@
+"""A run of a command that is launched here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jobmeter.analyse.outcome import outcome
+from jobmeter.collectors.contract import Ending, Reaped, Target
+from jobmeter.errors import JobmeterError, NoData, UsageError
+from jobmeter.kernel.cgroup import Group, create_group, enclosing_oom_kills
+from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.launch.spawn import Streams, spawn
+from jobmeter.launch.supervisor import Supervisor
+from jobmeter.meter.meter import Meter
+from jobmeter.meter.watch import Sample
+from jobmeter.model import Outcome, Record, Requirement
+from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
+
+ORPHANS = ("leave", "wait", "end")
+
+
+class JobOptions(NamedTuple):
+    """A command to run, what it asks for, and what becomes of those it leaves behind."""
+
+    command: list[str]
+    directory: str | None = None
+    environment: dict[str, str] | None = None
+    streams: Streams | None = None
+    requirement: Requirement = Requirement()
+    enforce: bool = False
+    orphans: str = "leave"
+
+
+class Session:
+    """`start` it, then `wait` for its record. Nothing it does after `start` can fail the job."""
+
+    def __init__(
+        self,
+        job: JobOptions,
+        options: MeasureOptions = USUAL,
+        *,
+        meter: Meter | None = None,
+        machine: Machine = THIS_MACHINE,
+        warn: Callable[[str], None] = ignore,
+        on_sample: Callable[[Sample], None] = ignore,
+    ) -> None:
+        """UsageError, before anything is started, for options that mean nothing."""
+        if job.orphans not in ORPHANS:
+            raise UsageError(f"--orphans: {job.orphans!r} is none of {', '.join(ORPHANS)}")
+        self.outcome: Outcome
+        self._job = job
+        self._machine = machine
+        self._warn = warn
+        self._on_sample = on_sample
+        self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at)
+        self._group: Group | None = None
+
+    @property
+    def id(self) -> str:
+        return self._measuring.id
+
+    @property
+    def journal_path(self) -> str | None:
+        return self._measuring.journal.path if self._measuring.journal is not None else None
+
+    def start(self) -> None:
+        """Start the job. JobmeterError when it cannot be; then nothing is left of it."""
+        job = self._job
+        environment = dict(os.environ) if job.environment is None else job.environment
+        self._group = self._make_group()
+        try:
+            self._launched = spawn(job.command, environment=environment, directory=job.directory, streams=job.streams)
+        except JobmeterError:
+            self._remove_group()
+            raise
+        self._oom_kills_before = enclosing_oom_kills(self._machine)
+        self._enter_group()
+        self._measuring.begin(self._target(), job.command, job.directory or os.getcwd(), job.requirement)
+        self._supervisor = Supervisor(
+            self._launched,
+            self._machine,
+            orphans=job.orphans,
+            runtime=job.requirement.runtime_seconds if job.enforce else None,
+            before_reaping=self._measuring.watch.sample_now,
+        )
+        self._launched.open_gate()
+        self._measuring.go()
+
+    def wait(self) -> Record:
+        """Wait for the end of the job and return the run record."""
+        try:
+            self._supervisor.wait()
+        except JobmeterError:
+            # It never became the program it was to be: there is nothing to record.
+            self._close(discard=True)
+            raise
+        except BaseException:
+            self._supervisor.end("cancelled")
+            self._supervisor.wait()
+            self._conclude()
+            raise
+        return self._conclude()
+
+    def receive(self, number: int, from_terminal: bool) -> None:
+        """Hand a signal on to the job."""
+        self._supervisor.receive(number, from_terminal)
+
+    def cancel(self) -> None:
+        """End the job, with everything it started; `wait` then returns its record."""
+        self._supervisor.end("cancelled")
+
+    def _target(self) -> Target:
+        return Target(
+            root=self._launched.shepherd,
+            main=self._launched.main,
+            group=self._group,
+            machine=self._machine,
+            command=" ".join(self._job.command),
+        )
+
+    def _make_group(self) -> Group | None:
+        if not self._measuring.wants("cgroup") and not self._job.enforce:
+            return None
+        try:
+            return create_group(self._machine, self.id)
+        except NoData as reason:
+            self._measuring.why_not["cgroup"] = str(reason)
+            return None
+
+    def _enter_group(self) -> None:
+        if self._group is None:
+            return
+        try:
+            self._group.add(self._launched.main)
+        except OSError as error:
+            self._measuring.why_not["cgroup"] = f"{self._group.path}: {error.strerror}"
+            self._remove_group()
+            return
+        if self._job.enforce:
+            self._limit(self._group, self._job.requirement)
+
+    def _limit(self, group: Group, requirement: Requirement) -> None:
+        try:
+            if requirement.memory_bytes is not None:
+                group.limit_memory(requirement.memory_bytes)
+            if requirement.cpus is not None:
+                group.limit_cpus(requirement.cpus)
+        except (OSError, NoData) as error:
+            self._warn(f"--enforce: a limit cannot be set here: {error}")
+
+    def _look_at(self, sample: Sample) -> None:
+        if self._job.enforce and self._over_memory(sample):
+            self._supervisor.end("oom", at_once=True)
+        self._on_sample(sample)
+
+    def _over_memory(self, sample: Sample) -> bool:
+        """Whether the job exceeds its limit; by the kernel's word where that keeps the limit."""
+        limit = self._job.requirement.memory_bytes
+        if limit is None:
+            return False
+        if self._group is not None and (kills := self._group.oom_kills()) is not None:
+            return kills > 0
+        used = sample.values.get("proc_pss_total")
+        if used is None and sample.values.get("proc_processes") == 1:
+            used = sample.values.get("proc_rss_total")
+        return isinstance(used, (int, float)) and used > limit
+
+    def _conclude(self) -> Record:
+        reaped = tuple(
+            Reaped(m.pid, m.user_us / 1e6, m.system_us / 1e6, m.maxrss_kib * 1024) for m in self._supervisor.reaped
+        )
+        ending = Ending(reaped, self._launched.launcher_bytes())
+        record, self.outcome = self._measuring.conclude(ending, self._judge, self._supervisor.left_running)
+        self._close()
+        return record
+
+    def _judge(self) -> Outcome:
+        supervisor = self._supervisor
+        return outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills())
+
+    def _oom_kills(self) -> int:
+        """The kernel's count for this job; of the cgroup around it, when it has none of its own."""
+        if self._group is not None and (kills := self._group.oom_kills()) is not None:
+            return kills
+        status = self._supervisor.wait_status
+        killed = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == 9
+        if not killed or self._supervisor.ended_by is not None or self._oom_kills_before is None:
+            return 0
+        after = enclosing_oom_kills(self._machine)
+        return 0 if after is None else after - self._oom_kills_before
+
+    def _close(self, *, discard: bool = False) -> None:
+        self._measuring.close(discard=discard)
+        self._supervisor.close()
+        self._launched.let_go()
+        self._remove_group()
+
+    def _remove_group(self) -> None:
+        if self._group is not None:
+            self._group.remove()
+            self._group = None
