@@ -12,30 +12,34 @@ if TYPE_CHECKING:
     from jobmeter.errors import JobmeterError, NoData
     from jobmeter.model import Across, Kind, Measurement, Quality
 
-_HOME = {
-    "Across": "model",
-    "Collector": "collectors.contract",
-    "JobmeterError": "errors",
-    "Kind": "model",
-    "Measurement": "model",
-    "NoData": "errors",
-    "Quality": "model",
-    "Readings": "collectors.contract",
-    "Run": "api",
-    "Source": "collectors.contract",
-    "Target": "collectors.contract",
-    "attach": "api",
-    "run": "api",
-    "start": "api",
-}
-"""Public name → module. Loaded when first used: the command line needs none of them."""
+__all__ = [
+    "Across",
+    "Collector",
+    "JobmeterError",
+    "Kind",
+    "Measurement",
+    "NoData",
+    "Quality",
+    "Readings",
+    "Run",
+    "Source",
+    "Target",
+    "__version__",
+    "attach",
+    "run",
+    "start",
+]
 
-__all__ = [*_HOME, "__version__"]
+_MODULES = ("api", "collectors.contract", "errors", "model")
+"""Where the public names are. Loaded when one is first used: the command line needs none of them."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'jobmeter' has no attribute {name!r}")
-    from importlib import import_module
+    if name in __all__:
+        from importlib import import_module
 
-    return getattr(import_module(f"jobmeter.{_HOME[name]}"), name)
+        for module in _MODULES:
+            found = getattr(import_module(f"jobmeter.{module}"), name, None)
+            if found is not None:
+                return found
+    raise AttributeError(f"module 'jobmeter' has no attribute {name!r}")

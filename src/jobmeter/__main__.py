@@ -1,7 +1,5 @@
 """`python -m jobmeter`."""
 
-import sys
+from jobmeter.cli.main import entry
 
-from jobmeter.cli.main import main
-
-sys.exit(main())
+entry()

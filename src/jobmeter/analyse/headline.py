@@ -6,7 +6,7 @@ of its keys; neither need be of this version of jobmeter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobmeter.model import Quality
@@ -91,12 +91,27 @@ def memory_peak(summary: Summary, described: Described) -> Figure | None:
     A cgroup's peak is exact and counts page cache. Where there was hardly any, it is the answer;
     else it is an upper bound of it, and the levels that were sampled a lower one.
     """
+    if summary.get("cgroup_oom_kills", {}).get("total", 0) > 0:
+        # It met its limit, which counts as the cgroup does: resident pages of files may be charged to others.
+        return _first(summary, described, ("cgroup_mem_peak",), "peak")
     figure = _group_peak(summary, described) or _first(summary, described, MEMORY_TOTAL, "peak")
     for key in SINGLE_PROCESS:
         size = summary.get(key, {}).get("peak")
         if size is not None and (figure is None or size > figure["value"]):
             figure = _figure(size, key, described, _single_quality(summary))
     return figure
+
+
+def memory_now(values: Mapping[str, object]) -> float | None:
+    """Memory of a job at one moment, from its readings; None when it cannot be told well enough to act on.
+
+    The resident sizes of several processes count what they share in each, so a sum of those will not do.
+    """
+    for key in MEMORY_TOTAL:
+        value = values.get(key)
+        if isinstance(value, (int, float)) and ("_pss_" in key or values.get("proc_processes", 1) == 1):
+            return float(value)
+    return None
 
 
 def _group_peak(summary: Summary, described: Described) -> Figure | None:

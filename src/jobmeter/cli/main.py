@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from jobmeter import __version__
 from jobmeter.errors import JobmeterError, UsageError
@@ -23,6 +23,17 @@ COMMANDS = {
     "doctor": Command("tell what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
 }
 """Name → help and the module whose `main(arguments)` does it. Imported when called."""
+
+
+def entry() -> NoReturn:
+    """The program `jobmeter`. Leaves at once: threads that wait for signals or samples have nothing to tidy up."""
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            pass  # closed by whoever read it
+    os._exit(code)
 
 
 def main(arguments: list[str] | None = None) -> int:

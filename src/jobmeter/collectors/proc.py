@@ -77,6 +77,8 @@ class ProcCollector:
 
     def open(self, target: Target, wanted: frozenset[str]) -> ProcSource:
         self.check(target.machine)
+        if target.group is not None and wanted == self.default:
+            wanted -= _FROM_SMAPS  # the cgroup's own figures are exact, and cost the job nothing
         return ProcSource(target, wanted)
 
 
@@ -94,8 +96,9 @@ class ProcSource:
         self._switches = Ledger()
         self._roster = Roster(self._machine, {target.main: target.command} if target.command else {})
         self._high_marks = HighMarks(self._machine)
-        self._shares = Shares(self._machine, cross_check=target.group is not None)
+        self._shares = Shares(self._machine)
         self._unchanged: Readings = {}
+        self._children_faults = 0
         # Counted from here: a shepherd has used a little, something already running much.
         self._base = self._totals = self._add_up(self._counted())
         self._rate = CpuPercent(time.monotonic())
@@ -119,7 +122,7 @@ class ProcSource:
         readings[MAJOR_FAULTS.key] = totals[-1]
         alive = [process for process in counted if process.alive]
         if counted:
-            readings[PROCESSES.key] = len(alive) or len(counted)
+            readings[PROCESSES.key] = max(len(alive), self._came_and_went(counted), 1)
         if not alive:
             return readings
         readings |= self._levels(alive)
@@ -130,6 +133,11 @@ class ProcSource:
         if self._wanted & _FROM_STATUS:
             readings |= self._from_status(alive)
         return readings
+
+    def _came_and_went(self, counted: list[Process]) -> int:
+        """The least number of processes at some moment since the last look: a child waited for had a parent."""
+        before, self._children_faults = self._children_faults, sum(p.stat.children_minor_faults for p in counted)
+        return 2 if self._children_faults > before else 0
 
     def _levels(self, alive: list[Process]) -> Readings:
         """What one line of each process's stat tells."""

@@ -75,10 +75,9 @@ class HighMarks:
 class Shares:
     """PSS and USS of every process, at one moment."""
 
-    def __init__(self, machine: Machine, *, cross_check: bool) -> None:
-        """With `cross_check` there are exact figures beside these, and they are read rarely."""
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._allowance = Allowance(0.001, 0.01) if cross_check else Allowance(0.01, 0.06)
+        self._allowance = Allowance(share=0.01, at_first=0.06)
         self._read_at = -1
         self._shares: list[procfs.SmapsRollup] = []
 

@@ -13,6 +13,27 @@ from jobmeter.kernel.tree import Process
 LISTED = 20
 
 
+class Dead:
+    """The processes that ended: the costliest of them, and the rest as a sum."""
+
+    def __init__(self) -> None:
+        self._costliest: list[ProcessUse] = []
+        self._rest: list[ProcessUse] = []
+
+    def bury(self, use: ProcessUse) -> None:
+        self._costliest.append(use)
+        if len(self._costliest) >= 4 * LISTED:
+            self._costliest.sort(key=_cost, reverse=True)
+            self._rest = [_together([*self._rest, *self._costliest[LISTED:]])]
+            del self._costliest[LISTED:]
+
+    def listed_with(self, living: list[ProcessUse]) -> list[ProcessUse]:
+        """The costliest first, dead or alive; the rest as one last entry with pid 0."""
+        everyone = sorted([*self._costliest, *living], key=_cost, reverse=True)
+        rest = [*self._rest, *everyone[LISTED:]]
+        return everyone[:LISTED] + ([_together(rest)] if rest else [])
+
+
 class _Entry:
     __slots__ = ("cmd", "comm", "last_seen", "process", "rss_peak")
 
@@ -32,15 +53,14 @@ class Roster:
         self._machine = machine
         self._known = known
         self._live: dict[Identity, _Entry] = {}
-        self._dead: list[ProcessUse] = []
-        self._rest: list[ProcessUse] = []
+        self._dead = Dead()
 
     def update(self, present: list[Process], vanished: list[Process]) -> None:
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         for process in vanished:
             entry = self._live.pop(process.identity, None)
             if entry is not None:
-                self._bury(_use(entry))
+                self._dead.bury(_use(entry))
         for process in present:
             entry = self._live.get(process.identity)
             if entry is None:
@@ -61,13 +81,6 @@ class Roster:
         except OSError:
             return procfs.parse_cmdline(b"", process.stat.comm)
 
-    def _bury(self, use: ProcessUse) -> None:
-        self._dead.append(use)
-        if len(self._dead) >= 4 * LISTED:
-            self._dead.sort(key=_cost, reverse=True)
-            self._rest = [_together([*self._rest, *self._dead[LISTED:]])]
-            del self._dead[LISTED:]
-
     def cmd(self, process: Process) -> str:
         return self._live[process.identity].cmd
 
@@ -76,9 +89,7 @@ class Roster:
 
     def listed(self) -> list[ProcessUse]:
         """The costliest first; the rest as one last entry with pid 0."""
-        everyone = sorted([*self._dead, *self.live()], key=_cost, reverse=True)
-        rest = [*self._rest, *everyone[LISTED:]]
-        return everyone[:LISTED] + ([_together(rest)] if rest else [])
+        return self._dead.listed_with(self.live())
 
 
 def _use(entry: _Entry) -> ProcessUse:

@@ -9,7 +9,6 @@ from jobmeter.errors import StoreError
 from jobmeter.journal.writer import SCHEMA
 from jobmeter.model import Record
 
-
 _NO_COLUMNS = (b"[", b'{"processes"', b'{"record"')
 """How the lines begin that declare no columns."""
 

@@ -7,13 +7,18 @@ terminal and jobmeter itself are in there too. Only a group made for the job cou
 from __future__ import annotations
 
 import os
+import threading
 from typing import NamedTuple, Protocol
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_cgroup
 
-_PREFIX = "jobmeter-"
+PREFIX = "jobmeter-"
+"""How the names of groups begin that a jobmeter made."""
+
+CHANGING = threading.Lock()
+"""Held while a group is made or removed: that can move this process, and with it its place for the next."""
 
 
 class Memory(NamedTuple):
@@ -73,7 +78,8 @@ class Mount(NamedTuple):
 
 def parse_mountinfo(content: str) -> list[Mount]:
     mounts = []
-    for line in content.splitlines():
+    # A mount point may hold what splitlines() takes for a line's end.
+    for line in content.rstrip("\n").split("\n") if content else []:
         before, _, after = line.partition(" - ")
         fields, (kind, _, options) = before.split(" "), after.split(" ", 2)
         if kind == "cgroup2":
@@ -111,7 +117,7 @@ def own_directories(machine: Machine) -> tuple[dict[str, str], str | None]:
     v2 = None
     for mount in mounts:
         if mount.version == 2:
-            v2 = own_directory(mount, paths.get("", "/"))
+            v2 = own_directory(mount, paths.get("", "/")) or v2
             continue
         for controller in mount.controllers & paths.keys():
             directory = own_directory(mount, paths[controller])
@@ -124,12 +130,13 @@ def create_group(machine: Machine, name: str) -> Group:
     """Make a group for the job `name`; NoData, with what it would need, where that is not allowed."""
     from jobmeter.kernel import cgroup_v1, cgroup_v2
 
-    v1, v2 = own_directories(machine)
-    full_name = f"{_PREFIX}{os.getpid()}-{name}"
-    if "memory" in v1 or "cpuacct" in v1:
-        return cgroup_v1.create(v1, full_name)
-    if v2 is not None:
-        return cgroup_v2.create(v2, full_name)
+    full_name = f"{PREFIX}{os.getpid()}-{name}"
+    with CHANGING:
+        v1, v2 = own_directories(machine)
+        if "memory" in v1 or "cpuacct" in v1:
+            return cgroup_v1.create(v1, full_name)
+        if v2 is not None:
+            return cgroup_v2.create(v2, full_name)
     raise NoData("no cgroup hierarchy is mounted here")
 
 
@@ -140,17 +147,18 @@ def sweep(parent: str) -> None:
     except OSError:
         return
     for name in names:
-        if name.startswith(_PREFIX) and not _process_exists(name.split("-")[1]):
+        pid = name.removeprefix(PREFIX).partition("-")[0]
+        if name.startswith(PREFIX) and pid.isdigit() and not _process_exists(int(pid)):
             try:
                 os.rmdir(f"{parent}/{name}")
             except OSError:
                 continue  # its job still runs
 
 
-def _process_exists(pid: str) -> bool:
+def _process_exists(pid: int) -> bool:
     try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, ValueError):
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         pass

@@ -103,6 +103,13 @@ def move_all(path: str, destination: str) -> None:
             move(pid, destination)
 
 
+def dissolve(path: str, destination: str) -> None:
+    """Remove a group and those that were made below it; processes still in them go to another one."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        move_all(directory, destination)
+        os.rmdir(directory)
+
+
 def move(pid: int, destination: str) -> None:
     descriptor = os.open(f"{destination}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
     try:

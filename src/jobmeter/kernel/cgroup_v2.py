@@ -1,8 +1,8 @@
 """A job's group in the unified hierarchy (v2).
 
 v2 keeps processes out of groups that hand controllers to children. So the job's
-group is made beside or below the present one, wherever that rule and the file
-permissions allow; a jobmeter alone in a delegated group steps down to make room.
+group is made below or beside the present one, wherever that rule and the file
+permissions allow; a jobmeter alone in its group steps down to make room.
 """
 
 from __future__ import annotations
@@ -25,34 +25,43 @@ _HOW = (
 
 def create(own: str, name: str) -> GroupV2:
     """Make the job's group below `own`, the group of this process, or beside it."""
-    refused = f"{own}: not writable"
-    for parent in (own, os.path.dirname(own)):
-        if not os.path.exists(f"{parent}/cgroup.procs"):
-            continue  # above the root of the hierarchy
-        if not _hand_down(parent):
-            refused = f"{parent}: may not hand the memory controller down"
-            continue
-        cgroup.sweep(parent)
-        group = _make(parent, own, name)
-        if group is not None:
-            return group
-    if _alone_in(own):
-        group = _step_down(own, name)
-        if group is not None:
-            return group
-    raise NoData(f"{refused}. {_HOW}")
+    parent = os.path.dirname(own)
+    if own == _leaf(parent):
+        group = _make_below(parent, own, name)  # for another job this process stepped down already
+    else:
+        group = _make_below(own, own, name)
+        if group is None and _alone_in(own):
+            group = _step_down(own, name)
+        if group is None and _may_leave(own):
+            group = _make_below(parent, own, name)
+    if group is None:
+        raise NoData(f"{own}: no group with a memory controller may be made here. {_HOW}")
+    return group
+
+
+def _make_below(parent: str, origin: str, name: str) -> GroupV2 | None:
+    if not _hand_down(parent):
+        return None
+    cgroup.sweep(parent)
+    return _make(parent, origin, name)
 
 
 def _hand_down(parent: str) -> bool:
-    """Let children of `parent` have the controllers; True when memory is among them."""
-    for controller in _CONTROLLERS:
-        with contextlib.suppress(OSError):
-            if controller not in read_text(f"{parent}/cgroup.subtree_control").split():
-                write_text(f"{parent}/cgroup.subtree_control", f"+{controller}")
+    """Let children of `parent` have the controllers; False, and nothing changed, when memory is not to be had."""
+    path = f"{parent}/cgroup.subtree_control"
     try:
-        return "memory" in read_text(f"{parent}/cgroup.subtree_control").split()
+        given = read_text(path).split()
+        # Memory first: a group with processes refuses it but would take cpu and pids. Those would make
+        # it the root of a threaded subtree, and no process could move to a group below it any more.
+        if "memory" not in given:
+            write_text(path, "+memory")
     except OSError:
         return False
+    for controller in _CONTROLLERS:
+        if controller not in given:
+            with contextlib.suppress(OSError):
+                write_text(path, f"+{controller}")
+    return True
 
 
 def _make(parent: str, origin: str, name: str) -> GroupV2 | None:
@@ -80,29 +89,48 @@ def _alone_in(own: str) -> bool:
         return False
 
 
+def _may_leave(own: str) -> bool:
+    """A job beside `own` is out of what is limited there, and out of what another jobmeter measures."""
+    files = Directory(own)
+    limits = [files.text(name) or "max" for name in ("memory.max", "memory.high", "cpu.max")]
+    files.close()
+    return all(limit.startswith("max") for limit in limits) and not os.path.basename(own).startswith(cgroup.PREFIX)
+
+
+def _leaf(parent: str) -> str:
+    """Where this process goes when it steps down in `parent`."""
+    return f"{parent}/{cgroup.PREFIX}{os.getpid()}-meter"
+
+
 def _step_down(own: str, name: str) -> GroupV2 | None:
     """Move this process into a leaf of `own`, so that `own` may have groups with controllers."""
-    leaf = f"{own}/jobmeter-{os.getpid()}-meter"
+    leaf = _leaf(own)
     try:
         os.mkdir(leaf)
+    except OSError:
+        return None
+    try:
         cgroup_files.move(os.getpid(), leaf)
     except OSError:
+        os.rmdir(leaf)
         return None
     if _hand_down(own):
         group = _make(own, leaf, name)
         if group is not None:
-            group.stepped_down_from = own
             return group
     _step_up(leaf, own)
     return None
 
 
 def _step_up(leaf: str, own: str) -> None:
+    """Move this process back to `own`, unless it has another job there, which needs its controllers."""
     with contextlib.suppress(OSError):
+        mine = f"{cgroup.PREFIX}{os.getpid()}-"
+        if [name for name in os.listdir(own) if name.startswith(mine)] != [os.path.basename(leaf)]:
+            return
         for controller in read_text(f"{own}/cgroup.subtree_control").split():
             write_text(f"{own}/cgroup.subtree_control", f"-{controller}")
-        cgroup_files.move_all(leaf, own)
-        os.rmdir(leaf)
+        cgroup_files.dissolve(leaf, own)
 
 
 def oom_kills(path: str) -> int | None:
@@ -116,7 +144,6 @@ class GroupV2:
     """See `cgroup.Group`."""
 
     version = 2
-    stepped_down_from: str | None = None
 
     def __init__(self, path: str, origin: str) -> None:
         self.path = path
@@ -189,8 +216,9 @@ class GroupV2:
     def remove(self) -> None:
         """Remove the group; processes still in it go back to where the job came from."""
         self._files.close()
-        with contextlib.suppress(OSError):
-            cgroup_files.move_all(self.path, self._origin)
-            os.rmdir(self.path)
-        if self.stepped_down_from is not None:
-            _step_up(self._origin, self.stepped_down_from)
+        with cgroup.CHANGING:
+            with contextlib.suppress(OSError):
+                cgroup_files.dissolve(self.path, self._origin)
+            parent = os.path.dirname(self.path)
+            if self._origin == _leaf(parent):
+                _step_up(self._origin, parent)

@@ -120,6 +120,8 @@ class Tree:
                 if stat.ppid in self.members or stat.ppid == self.root.identity.pid:
                     self.members[pid] = self._open(pid, strangers.pop(pid))
                     grown = True
+        # Whose parent was not listed yet is looked at again next time.
+        self._known -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
 
     def _present(self) -> set[int]:
         return {int(name) for name in os.listdir(self._machine.proc) if name.isdigit()}
@@ -141,6 +143,11 @@ class Tree:
     def running(self) -> list[Process]:
         """Members that can still run, as of the last refresh."""
         return [process for process in self.members.values() if process.alive]
+
+    def running_pids(self, *, with_root: bool) -> list[int]:
+        """The same as pids, after the root's if it is asked for and can run."""
+        rooted = [self.root] if with_root and self.root.present and self.root.alive else []
+        return [process.identity.pid for process in (*rooted, *self.running())]
 
     def close(self) -> None:
         for process in (self.root, *self.members.values()):

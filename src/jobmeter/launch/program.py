@@ -26,6 +26,18 @@ def find_program(name: str, environment: dict[str, str]) -> str:
     raise CommandNotFound(f"{name}: command not found")
 
 
+def with_interpreter(path: str, command: list[str], directory: str | None) -> tuple[str, list[str]]:
+    """What to execute for `command`: a text without a `#!` line is for sh, as in every shell."""
+    try:
+        with open(os.path.join(directory or "", path), "rb") as file:
+            beginning = file.read(256)
+    except OSError:
+        return path, command  # the kernel will say why
+    if beginning.startswith((b"#!", b"\x7fELF")) or b"\0" in beginning:
+        return path, command
+    return "/bin/sh", ["sh", path, *command[1:]]
+
+
 def refusal(path: str, code: int) -> JobmeterError:
     """The error for what the kernel said when it was to execute `path` in its directory."""
     if code == errno.ENOENT and os.path.exists(path):

@@ -98,10 +98,12 @@ static int await_word(int control)
     return got == 1;
 }
 
-static void ignore(int signal)
+enum { DEFAULT = 0, IGNORE = 1 }; /* SIG_DFL, SIG_IGN */
+
+static void dispose(int signal, long handler)
 {
-    /* struct sigaction of the kernel: handler, flags, restorer, mask; SIG_IGN is 1 */
-    long action[8] = {1};
+    /* struct sigaction of the kernel begins with the handler; no flags, no mask */
+    long action[8] = {handler};
     call(__NR_rt_sigaction, signal, (long)action, 0, 8, 0);
 }
 
@@ -111,6 +113,9 @@ static void become_the_job(int control, int status, char **argv, char **environm
     int self = call(__NR_getpid, 0, 0, 0, 0, 0);
     call(__NR_fcntl, control, F_SETFD, FD_CLOEXEC, 0, 0);
     call(__NR_fcntl, status, F_SETFD, FD_CLOEXEC, 0, 0);
+    /* glibc's posix_spawn leaves its two internal signals ignored; a shell would not. */
+    dispose(32, DEFAULT);
+    dispose(33, DEFAULT);
     if (argv[3][0])
         failed = call(__NR_chdir, (long)argv[3], 0, 0, 0, 0);
     tell(status, READY, self, 0, 0);
@@ -139,13 +144,13 @@ __attribute__((used)) void shepherd(long *stack)
         call(__NR_exit_group, 125, 0, 0, 0, 0);
     }
     /* Ctrl-C, a hang-up and the like are for the job; its accounts outlive them. */
-    ignore(SIGHUP);
-    ignore(SIGINT);
-    ignore(SIGQUIT);
-    ignore(SIGPIPE);
-    ignore(SIGTERM);
-    ignore(SIGUSR1);
-    ignore(SIGUSR2);
+    dispose(SIGHUP, IGNORE);
+    dispose(SIGINT, IGNORE);
+    dispose(SIGQUIT, IGNORE);
+    dispose(SIGPIPE, IGNORE);
+    dispose(SIGTERM, IGNORE);
+    dispose(SIGUSR1, IGNORE);
+    dispose(SIGUSR2, IGNORE);
     /* The job's stdin, stdout and stderr are not held open from here. */
     for (int fd = 0; fd < 3; fd++)
         call(__NR_close, fd, 0, 0, 0, 0);

@@ -11,11 +11,15 @@ import contextlib
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from jobmeter.launch.protocol import EXITED, FAILED, READY, REAPED, Message
+
+if TYPE_CHECKING:
+    import resource
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -63,18 +67,27 @@ def become_the_job(control: int, status: int, directory: str, program: str, argv
     os._exit(127)
 
 
+def next_ended() -> tuple[int, tuple[int, int, resource.struct_rusage] | None]:
+    """The next process to end, left as it is for a last look; reaped already on macOS before Python 3.13."""
+    if not hasattr(os, "waitid"):
+        reaped = os.wait4(-1, 0)
+        return reaped[0], reaped
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    return ended.si_pid, None
+
+
 def reap(job: int, control: int, status: int) -> bool:
     """Wait for one process and tell of it; False when none is left."""
     try:
-        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        pid, reaped = next_ended()
     except ChildProcessError:
         return False
-    assert ended is not None
     with contextlib.suppress(OSError):  # a reader that died is not the job's concern
-        if ended.si_pid == job:
+        if pid == job:
             os.write(status, Message(EXITED, job).pack())
             os.read(control, 1)
-    pid, state, used = os.wait4(ended.si_pid, 0)
+    _, state, used = reaped or os.wait4(pid, 0)
     message = Message(
         REAPED,
         pid,

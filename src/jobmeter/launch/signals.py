@@ -7,9 +7,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.tree import Tree
+
+if TYPE_CHECKING:
+    from jobmeter.kernel.pslist import ListedTree
 
 ENDING = frozenset(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
@@ -22,17 +27,21 @@ class Herd:
     """All processes of a job, to be told a signal. Looks for them anew each time."""
 
     def __init__(self, machine: Machine, root: int, *, with_root: bool) -> None:
-        self._tree = Tree(machine, root)
+        self._tree: Tree | ListedTree
+        if machine.has_proc():
+            self._tree = Tree(machine, root)
+        else:
+            from jobmeter.kernel.pslist import ListedTree
+
+            self._tree = ListedTree(root)
         self._with_root = with_root
         self._lock = threading.Lock()
 
     def running(self) -> list[int]:
         with self._lock:
-            self._tree.refresh()
-            members = self._tree.running()
-            if self._with_root and self._tree.root.present and self._tree.root.alive:
-                members.insert(0, self._tree.root)
-            return [process.identity.pid for process in members]
+            with contextlib.suppress(NoData):  # `ps` failed: then as last seen
+                self._tree.refresh()
+            return self._tree.running_pids(with_root=self._with_root)
 
     def tell(self, number: int) -> None:
         """Send to every process, and to those forked while we did."""

@@ -18,7 +18,7 @@ from jobmeter.errors import LaunchError
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_status
 from jobmeter.launch import protocol
-from jobmeter.launch.program import find_program, refusal
+from jobmeter.launch.program import find_program, refusal, with_interpreter
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _DEFAULT_AGAIN = [getattr(signal, name) for name in ("SIGCHLD", "SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
@@ -113,10 +113,12 @@ def spawn(
     command: list[str], *, environment: dict[str, str], directory: str | None = None, streams: Streams | None = None
 ) -> Launched:
     """Start `command` up to its gate. JobmeterError, with the right exit code, when it cannot be."""
-    path = find_program(command[0], environment)
+    path, command = with_interpreter(find_program(command[0], environment), command, directory)
     with _pipe() as (control_read, control_write), _pipe() as (status_read, status_write):
-        passed = (control_read, status_write)
-        arguments = [*map(str, passed), directory or "", path, *command]
+        # The child has no use for the other ends, and gets its own under their numbers. Duplicating a descriptor
+        # onto itself would pass it on as well, but not on macOS, nor with glibc before 2.29.
+        passed = {control_read: control_write, status_write: status_read}
+        arguments = [*map(str, passed.values()), directory or "", path, *command]
         try:
             shepherd = _start(arguments, environment, passed, streams or Streams())
         except OSError as error:
@@ -142,9 +144,9 @@ def _pipe() -> Iterator[tuple[int, int]]:
             os.close(end)
 
 
-def _start(arguments: list[str], environment: dict[str, str], passed: tuple[int, int], streams: Streams) -> int:
-    # Duplicating a descriptor onto itself is how posix_spawn lets the child inherit it, and only this child.
-    actions = [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in passed]
+def _start(arguments: list[str], environment: dict[str, str], passed: dict[int, int], streams: Streams) -> int:
+    # What posix_spawn duplicates is inherited by this child, and by no other.
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in passed.items()]
     actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in streams.redirected.items()]
     compiled = _compiled_shepherd()
     if compiled is not None:

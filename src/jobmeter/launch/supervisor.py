@@ -54,6 +54,7 @@ class Supervisor:
             try:
                 message = self._launched.next_message(self._patience())
             except EOFError:
+                self._end_strays()
                 return
             if message is None:
                 if self._deadline_passed():
@@ -96,6 +97,15 @@ class Supervisor:
                 self._tell(signal.SIGTERM)
                 self._kill_at = self._kill_at or time.monotonic() + GRACE
             return False
+
+    def _end_strays(self) -> None:
+        """Where nobody adopts orphans, some that were told to end can outlive the shepherd's own children."""
+        if self.ended_by is None or self._machine.has_proc():
+            return
+        while self._everyone().running():
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                self._tell(signal.SIGKILL)
+            time.sleep(_KILL_AGAIN)
 
     def end(self, reason: str, *, at_once: bool = False) -> None:
         """End the whole job, because of `reason`; `at_once` spares the farewell."""

@@ -17,7 +17,8 @@ def next_offset(elapsed: float, interval: float) -> float:
         while offset <= elapsed:
             offset *= 2
         return min(offset, interval)
-    return (elapsed // interval + 1) * interval
+    # A multiple may be a hair below itself in floating point.
+    return (int(elapsed / interval + 1e-6) + 1) * interval
 
 
 class Peek:

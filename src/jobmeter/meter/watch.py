@@ -135,8 +135,8 @@ class Watch:
         for name, source in self._sources.items():
             try:
                 self._take(source.read(moment), values)
-            except (OSError, ValueError, NoData) as error:
-                self.failures[name] = str(error)
+            except Exception as error:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
+                self._note_failure(name, error)
         self.samples += 1
         self._window_samples += 1
         elapsed = time.monotonic() - self.started
@@ -189,8 +189,8 @@ class Watch:
             for name, source in self._sources.items():
                 try:
                     self._take(source.finish(moment, ending), {})
-                except (OSError, ValueError, NoData) as error:
-                    self.failures[name] = str(error)
+                except Exception as error:  # noqa: BLE001 - as for every reading
+                    self._note_failure(name, error)
             self._window_samples += 1
             self.samples += 1
             self._close_window(time.monotonic() - self.started)
@@ -227,7 +227,14 @@ class Watch:
 
     def _first_known(self, question: str) -> int | None:
         for source in self._sources.values():
-            answer: int | None = getattr(source, question)() if hasattr(source, question) else None
+            try:
+                answer: int | None = getattr(source, question)() if hasattr(source, question) else None
+            except OSError:
+                continue
             if answer is not None:
                 return answer
         return None
+
+    def _note_failure(self, name: str, error: Exception) -> None:
+        expected = isinstance(error, (OSError, ValueError, NoData))
+        self.failures[name] = str(error) if expected else f"{type(error).__name__}: {error}"

@@ -49,8 +49,7 @@ def identity(
         host["memory_bytes"] = read_memory_total(machine)
     except (OSError, ValueError):
         pass  # no /proc/meminfo: not known, so not there
-    record: Record = {
-        "schema": SCHEMA,
+    return {
         "id": run_id,
         "name": name,
         "command": command,
@@ -61,7 +60,6 @@ def identity(
         "started": utc(started),
         "requirement": requirement.asked(),
     }
-    return record
 
 
 def complete(
@@ -74,16 +72,18 @@ def complete(
     wall_seconds: float,
     ended: float,
     left_running: int,
+    complete_figures: bool,
     provenance: dict[str, Any],
 ) -> Record:
     """The whole record, when the run is over."""
     described = {key: measurement.described() for key, measurement in measurements.items()}
     return {
+        "schema": SCHEMA,
         **begun,
         "ended": utc(ended),
         "wall_seconds": round(wall_seconds, 3),
         "outcome": {"status": result.status, "exit_code": result.exit_code, "signal": result.signal},
-        "usage": usage(summary, described, wall_seconds, complete=left_running == 0),
+        "usage": usage(summary, described, wall_seconds, complete=complete_figures),
         "measurements": summary,
         "processes": [process_entry(use) for use in processes],
         "provenance": {

@@ -67,6 +67,9 @@ class Measuring:
     def wants(self, collector: str) -> bool:
         return any(choice.collector.name == collector for choice in self.selected)
 
+    def wants_any(self, keys: tuple[str, ...]) -> bool:
+        return any(choice.wanted & set(keys) for choice in self.selected)
+
     def begin(self, target: Target, command: list[str], directory: str, requirement: Requirement) -> None:
         """Open everything for a job that waits at its gate, or runs."""
         sources = self._open_sources(target)
@@ -140,6 +143,8 @@ class Measuring:
             wall_seconds=wall,
             ended=ended,
             left_running=left_running,
+            # Where the system has no subreapers, what a job orphans is never seen again.
+            complete_figures=left_running == 0 and self.machine.has_proc(),
             provenance=self._provenance(),
         )
         if self.journal is not None:

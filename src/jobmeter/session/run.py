@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from jobmeter.analyse.headline import MEMORY_TOTAL as MEMORY_NOW
+from jobmeter.analyse.headline import memory_now
 from jobmeter.analyse.outcome import outcome
 from jobmeter.collectors.contract import Ending, Reaped, Target
 from jobmeter.errors import JobmeterError, NoData, UsageError
@@ -127,6 +129,8 @@ class Session:
             return create_group(self._machine, self.id)
         except NoData as reason:
             self._measuring.why_not["cgroup"] = str(reason)
+            if self._job.enforce and self._job.requirement.memory_bytes and not self._measuring.wants_any(MEMORY_NOW):
+                self._warn("--enforce: --memory is no limit here: no cgroup, and nothing that tells memory is measured")
             return None
 
     def _enter_group(self) -> None:
@@ -162,10 +166,8 @@ class Session:
             return False
         if self._group is not None and (kills := self._group.oom_kills()) is not None:
             return kills > 0
-        used = sample.values.get("proc_pss_total")
-        if used is None and sample.values.get("proc_processes") == 1:
-            used = sample.values.get("proc_rss_total")
-        return isinstance(used, (int, float)) and used > limit
+        used = memory_now(sample.values)
+        return used is not None and used > limit
 
     def _conclude(self) -> Record:
         reaped = tuple(

@@ -1,0 +1,54 @@
+"""What a tool under comparison is: how it is run, and how its report is read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+ROOT = Path(__file__).resolve().parent.parent
+LOADS = str(ROOT / "benchmarks" / "loads.py")
+VENV = ROOT / ".venv-peers"
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+"""One that other users can run too."""
+
+
+class Reading(NamedTuple):
+    """What a tool reported; None is what it does not tell."""
+
+    cpu_seconds: float | None = None
+    memory_bytes: float | None = None
+    written_bytes: float | None = None
+    exit_code: int | None = None
+    cpu_mark: str = ""  # "≥": the tool itself says "at least"; "~": sampled
+    memory_mark: str = ""
+    written_mark: str = ""
+
+
+class Unusable(Exception):
+    """A tool that cannot be installed or run here, and why."""
+
+
+class Tool(Protocol):
+    """One adapter. `place` is an empty directory of one run, for all that the tool writes."""
+
+    name: str
+
+    def command(self, job: list[str], place: Path) -> list[str]:
+        """The command line that measures `job`, at an interval of 1 s where there is one."""
+        ...
+
+    def read(self, place: Path) -> Reading:
+        """What it reported. OSError, ValueError, KeyError when there is no whole report."""
+        ...
+
+
+def load_command(name: str, place: Path) -> list[str]:
+    return [PYTHON, LOADS, name, str(place)]
+
+
+def environment() -> dict[str, str]:
+    """That of every tool: its own venv first on the path, the same for all."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("JOBMETER_", "PYTHON"))}
+    return {**inherited, "PATH": f"{VENV}/bin:{os.environ.get('PATH', os.defpath)}", "PYTHONPATH": str(ROOT / "src")}

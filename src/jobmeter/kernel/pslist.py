@@ -1,0 +1,151 @@
+"""The `ps` program: the processes of a machine that need not have a /proc.
+
+The options are those that procps (Linux), macOS and the BSDs have in common.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from jobmeter.errors import NoData
+
+_COLUMNS = ("pid", "ppid", "rss", "vsz", "pmem", "etime", "time", "stat", "command")
+_OPTIONS = ["-A", "-ww", "-o", ",".join(f"{name}=" for name in _COLUMNS)]
+_PATIENCE = 10.0
+"""Seconds. `ps` reads the memory of every process, and can hang with one of them."""
+
+
+class Row(NamedTuple):
+    """One process. What `ps` shows as `-` (it may for a process that has ended) is None."""
+
+    pid: int
+    ppid: int
+    rss: int  # bytes
+    vsz: int  # bytes
+    pmem: float  # percent of the machine's memory
+    age: float | None  # seconds, whole ones
+    cpu: float | None  # seconds, of the process without its children
+    hundredths: bool  # `cpu` is in hundredths, as on macOS; procps has whole seconds
+    state: str  # its first letter
+    command: str
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in "ZX"
+
+
+def parse_ps(content: str) -> list[Row]:
+    return [_parse_row(line) for line in content.splitlines() if line.strip()]
+
+
+def _parse_row(line: str) -> Row:
+    words = line.split(None, len(_COLUMNS) - 1)
+    try:
+        pid, ppid, rss, vsz, pmem, age, cpu, state = words[: len(_COLUMNS) - 1]
+        return Row(
+            int(pid),
+            int(ppid),
+            int(rss) * 1024,
+            int(vsz) * 1024,
+            float(pmem),
+            parse_duration(age),
+            parse_duration(cpu),
+            "." in cpu,
+            state[0],
+            words[-1].rstrip() if len(words) == len(_COLUMNS) else "",
+        )
+    except ValueError:
+        raise ValueError(f"not a line of ps: {line!r}") from None
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds of `[[days-]hours:]minutes:seconds[.hundredths]`; None for `-`."""
+    if text == "-":
+        return None
+    days, _, clock = text.rpartition("-")
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + float(part)
+    return round(seconds + 86400 * int(days or 0), 2)
+
+
+def read_ps() -> list[Row]:
+    """Every process of the machine but the `ps` that lists them; NoData where there is no such `ps`."""
+    import subprocess
+
+    # Nothing of the caller's settings (PS_FORMAT, COLUMNS, a decimal comma) may change what is printed.
+    environment = {"LC_ALL": "C", "PATH": os.environ.get("PATH") or os.defpath}
+    try:
+        ps = subprocess.Popen(
+            ["ps", *_OPTIONS],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the job
+        )
+    except OSError as error:
+        raise NoData(f"ps: {error.strerror}") from None
+    with ps:
+        try:
+            content, complaint = ps.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            ps.kill()
+            raise NoData(f"ps: no answer within {_PATIENCE:.0f} s") from None
+    if ps.returncode != 0:
+        why = complaint.decode(errors="replace").strip().partition("\n")[0]
+        raise NoData(f"ps: {why or f'ended with {ps.returncode}'}")
+    return [row for row in parse_ps(content.decode(errors="backslashreplace")) if row.pid != ps.pid]
+
+
+class ListedTree:
+    """The descendants of `root`, followed over time through listings of the machine.
+
+    Where nobody adopts orphans (macOS) a process whose parent died is no longer below
+    the root: whoever was seen there once is a member until it ends.
+    """
+
+    def __init__(self, root: int) -> None:
+        self.root: Row | None = None
+        self.members: dict[int, Row] = {}
+        self.births: dict[int, int] = {}
+        self._root = root
+        self._born = 0
+
+    def refresh(self) -> None:
+        """Run `ps`; NoData when it fails."""
+        self.update(read_ps())
+
+    def running_pids(self, *, with_root: bool) -> list[int]:
+        """Who can still run, as of the last refresh; the root among them if it is asked for."""
+        rooted = [self.root] if with_root and self.root is not None else []
+        return [row.pid for row in (*rooted, *self.members.values()) if row.alive]
+
+    def close(self) -> None:
+        """As a Tree has files to let go of."""
+
+    def update(self, rows: list[Row]) -> None:
+        """Take a listing; `births` numbers the processes that had a pid, one after the other."""
+        present = {row.pid: row for row in rows}
+        self.root = present.get(self._root)
+        children: dict[int, list[int]] = {}
+        for row in rows:
+            children.setdefault(row.ppid, []).append(row.pid)
+        known = [pid for pid, before in self.members.items() if pid in present and _same(before, present[pid])]
+        births = {pid: self.births[pid] for pid in known}
+        self.members = {pid: present[pid] for pid in known}
+        to_visit = [self._root, *known]
+        while to_visit:
+            for pid in children.get(to_visit.pop(), ()):
+                if pid not in self.members and pid != self._root:
+                    self.members[pid] = present[pid]
+                    self._born += 1
+                    births[pid] = self._born
+                    to_visit.append(pid)
+        self.births = births
+
+
+def _same(before: Row, now: Row) -> bool:
+    """Whether a pid is still the same process's: a younger one took it over, if it is not."""
+    return before.age is None or now.age is None or now.age >= before.age

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobmeter.analyse.headline import CPU_SECONDS, memory_peak, usage
+
+DESCRIBED = {
+    "cgroup_cpu_seconds": {"quality": "exact"},
+    "perf_cpu_seconds": {"quality": "exact"},
+    "rusage_cpu_seconds": {"quality": "at least"},
+    "proc_cpu_seconds": {"quality": "at least"},
+    "cgroup_mem_peak": {"quality": "exact"},
+    "cgroup_held": {"quality": "sampled"},
+    "proc_rss_total": {"quality": "sampled"},
+    "proc_pss_total": {"quality": "sampled"},
+}
+MIB = 2**20
+
+
+def totals(**values: float) -> dict[str, dict[str, Any]]:
+    return {key: {"unit": "seconds", "kind": "counter", "total": value} for key, value in values.items()}
+
+
+def peaks(**values: float) -> dict[str, dict[str, Any]]:
+    """Levels whose mean is half their peak."""
+    return {
+        key: {"unit": "bytes", "kind": "gauge", "peak": value, "mean": value / 2, "p95": value}
+        for key, value in values.items()
+    }
+
+
+@pytest.mark.parametrize("count", range(1, len(CPU_SECONDS) + 1))
+def test_cpu_seconds_are_those_of_the_most_trusted_source_that_was_measured(count: int) -> None:
+    measured = CPU_SECONDS[-count:]
+    figure = usage(totals(**dict.fromkeys(measured, 10.0)), DESCRIBED, 20.0)["cpu_seconds"]
+    assert (10.0, measured[0]) == (figure["value"], figure["from"])
+
+
+def test_the_order_of_trust_is_the_written_one() -> None:
+    written = ["cgroup", "perf", "rusage", "proc", "psutil", "ps"]
+    assert written == [key.partition("_")[0] for key in CPU_SECONDS]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"cgroup_cpu_seconds": 10.0, "perf_cpu_seconds": 10.2}, "cgroup_cpu_seconds"),
+        ({"cgroup_cpu_seconds": 10.0, "perf_cpu_seconds": 10.5}, "perf_cpu_seconds"),
+        ({"cgroup_cpu_seconds": 10.0, "proc_cpu_seconds": 12.0}, "proc_cpu_seconds"),
+        ({"perf_cpu_seconds": 5.0, "rusage_cpu_seconds": 9.0, "proc_cpu_seconds": 7.0}, "rusage_cpu_seconds"),
+        ({"perf_cpu_seconds": 5.0, "rusage_cpu_seconds": 7.0, "proc_cpu_seconds": 9.0}, "proc_cpu_seconds"),
+        ({"perf_cpu_seconds": 10.0, "rusage_cpu_seconds": 4.0}, "perf_cpu_seconds"),
+        ({"perf_cpu_seconds": 0.010, "proc_cpu_seconds": 0.050}, "perf_cpu_seconds"),
+        ({"perf_cpu_seconds": 0.0, "rusage_cpu_seconds": 0.2}, "rusage_cpu_seconds"),
+    ],
+)
+def test_a_less_trusted_source_that_tells_clearly_more_wins(values: dict[str, float], expected: str) -> None:
+    figure = usage(totals(**values), DESCRIBED, 20.0)["cpu_seconds"]
+    assert (expected, values[expected]) == (figure["from"], figure["value"])
+
+
+def test_a_figure_has_the_quality_of_its_source_or_is_sampled_where_none_is_told() -> None:
+    told = [
+        usage(totals(**{key: 1.0}), DESCRIBED, 1.0)["cpu_seconds"]["quality"]
+        for key in ("perf_cpu_seconds", "proc_cpu_seconds", "ps_cpu_seconds")
+    ]
+    assert ["exact", "at least", "sampled"] == told
+
+
+def test_the_mean_rate_is_cpu_time_over_wall_time() -> None:
+    figure = usage(totals(perf_cpu_seconds=30.0), DESCRIBED, 20.0)["cpu_mean_percent"]
+    assert {"value": 150.0, "from": "perf_cpu_seconds", "quality": "exact"} == figure
+
+
+def test_the_peak_rate_is_never_below_the_mean_and_then_only_at_least_that() -> None:
+    rate = {"proc_cpu_percent": {"unit": "percent", "kind": "gauge", "peak": 90.0, "mean": 50.0, "p95": 90.0}}
+    long = usage(totals(perf_cpu_seconds=5.0) | rate, DESCRIBED, 10.0)["cpu_peak_percent"]
+    short = usage(totals(perf_cpu_seconds=15.0) | rate, DESCRIBED, 10.0)["cpu_peak_percent"]
+    without = usage(totals(perf_cpu_seconds=15.0), DESCRIBED, 10.0)["cpu_peak_percent"]
+    assert (90.0, "proc_cpu_percent", "sampled") == (long["value"], long["from"], long["quality"])
+    assert (150.0, "perf_cpu_seconds", "at least") == (short["value"], short["from"], short["quality"])
+    assert short == without
+
+
+def test_without_wall_time_there_is_no_rate() -> None:
+    assert {"cpu_seconds"} == set(usage(totals(perf_cpu_seconds=0.1), DESCRIBED, 0.0))
+
+
+def test_what_was_not_measured_is_absent_and_not_zero() -> None:
+    assert {} == usage({}, {}, 10.0)
+    assert {"cpu_seconds", "cpu_mean_percent", "cpu_peak_percent"} == set(
+        usage(totals(perf_cpu_seconds=1.0), DESCRIBED, 10.0)
+    )
+    assert {"read_bytes": {"value": 0, "from": "proc_read_bytes", "quality": "sampled"}} == usage(
+        totals(proc_read_bytes=0), {}, 10.0
+    )
+
+
+def test_disk_processes_and_mean_memory_come_from_their_first_source() -> None:
+    summary = totals(proc_read_bytes=1, cgroup_read_bytes=2, cgroup_write_bytes=3) | peaks(
+        proc_processes=7, cgroup_held=100, proc_pss_total=90
+    )
+    figures = usage(summary, DESCRIBED, 1.0)
+    chosen = {name: (figures[name]["value"], figures[name]["from"]) for name in figures if name != "memory_peak_bytes"}
+    assert {
+        "read_bytes": (1, "proc_read_bytes"),
+        "write_bytes": (3, "cgroup_write_bytes"),
+        "processes_peak": (7, "proc_processes"),
+        "memory_mean_bytes": (50, "cgroup_held"),
+    } == chosen
+
+
+MEMORY = [
+    ("nothing was measured", {}, None),
+    (
+        "hardly any cache: the exact peak of the group",
+        {"cgroup_mem_peak": 100 * MIB, "cgroup_held": 90 * MIB, "cgroup_file": 2 * MIB},
+        (100 * MIB, "cgroup_mem_peak", "exact"),
+    ),
+    (
+        "cache, but what was held explains the peak alone: the exact peak",
+        {"cgroup_mem_peak": 100 * MIB, "cgroup_held": 99 * MIB, "cgroup_file": 50 * MIB},
+        (100 * MIB, "cgroup_mem_peak", "exact"),
+    ),
+    (
+        "much cache, and samples explain the peak: what was held, sampled",
+        {"cgroup_mem_peak": 100 * MIB, "cgroup_held": 40 * MIB, "cgroup_file": 60 * MIB},
+        (40 * MIB, "cgroup_held", "sampled"),
+    ),
+    (
+        "much cache, and a peak that no sample explains: at least what was held",
+        {"cgroup_mem_peak": 100 * MIB, "cgroup_held": 40 * MIB, "cgroup_file": 30 * MIB},
+        (40 * MIB, "cgroup_held", "at least"),
+    ),
+    (
+        "the kernel keeps no peak: what was held",
+        {"cgroup_held": 40 * MIB, "cgroup_file": 30 * MIB, "proc_pss_total": 50 * MIB},
+        (40 * MIB, "cgroup_held", "sampled"),
+    ),
+    (
+        "no group: shared memory counted once",
+        {"proc_pss_total": 30 * MIB, "proc_rss_total": 80 * MIB, "proc_processes": 3},
+        (30 * MIB, "proc_pss_total", "sampled"),
+    ),
+    (
+        "no PSS: the sum of resident sizes",
+        {"proc_rss_total": 80 * MIB, "ps_rss_total": 70 * MIB},
+        (80 * MIB, "proc_rss_total", "sampled"),
+    ),
+    (
+        "never below the largest process: at least that, if there were others",
+        {"proc_pss_total": 30 * MIB, "proc_hwm_max": 50 * MIB, "proc_processes": 2},
+        (50 * MIB, "proc_hwm_max", "at least"),
+    ),
+    (
+        "never below the largest process, whichever way it is known",
+        {"proc_pss_total": 30 * MIB, "proc_hwm_max": 50 * MIB, "rusage_maxrss": 60 * MIB, "proc_processes": 2},
+        (60 * MIB, "rusage_maxrss", "at least"),
+    ),
+    (
+        "nor is a group's figure",
+        {"cgroup_mem_peak": 100 * MIB, "cgroup_held": 40 * MIB, "cgroup_file": 60 * MIB, "rusage_maxrss": 70 * MIB},
+        (70 * MIB, "rusage_maxrss", "at least"),
+    ),
+    (
+        "one process alone: its own mark is exact",
+        {"proc_pss_total": 30 * MIB, "rusage_maxrss": 50 * MIB, "proc_processes": 1},
+        (50 * MIB, "rusage_maxrss", "exact"),
+    ),
+    (
+        "how many processes there were is not known: at least",
+        {"rusage_maxrss": 50 * MIB},
+        (50 * MIB, "rusage_maxrss", "at least"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), [case[1:] for case in MEMORY], ids=[case[0] for case in MEMORY])
+def test_the_peak_of_memory_is_what_could_not_be_reclaimed(
+    values: dict[str, int], expected: tuple[int, str, str] | None
+) -> None:
+    figure = memory_peak(peaks(**values), DESCRIBED)
+    assert expected == (None if figure is None else (figure["value"], figure["from"], figure["quality"]))
+
+
+def test_of_a_job_that_goes_on_unseen_every_total_is_at_least_that() -> None:
+    summary = totals(perf_cpu_seconds=5.0, proc_read_bytes=1, proc_write_bytes=2) | peaks(
+        cgroup_mem_peak=100, cgroup_held=99, cgroup_file=0, proc_processes=2, cgroup_cpu_percent=400
+    )
+    complete, incomplete = (usage(summary, DESCRIBED, 10.0, complete=told) for told in (True, False))
+    totals_of_it = ("cpu_seconds", "cpu_mean_percent", "memory_peak_bytes", "read_bytes", "write_bytes")
+    assert ["at least"] * 5 == [incomplete[name]["quality"] for name in totals_of_it]
+    assert ["exact"] * 3 == [complete[name]["quality"] for name in totals_of_it[:3]]
+    # The figures are the same; levels that were seen are as they were seen.
+    assert {name: figure["value"] for name, figure in complete.items()} == {
+        name: figure["value"] for name, figure in incomplete.items()
+    }
+    assert ("sampled", "sampled") == (
+        incomplete["cpu_peak_percent"]["quality"],
+        incomplete["memory_mean_bytes"]["quality"],
+    )

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from jobmeter.analyse.outcome import in_words, outcome, signal_name
+from jobmeter.model import Outcome
+
+
+def exited(code: int) -> int:
+    return code << 8
+
+
+def killed(number: int, *, core: bool = False) -> int:
+    return number | (0x80 if core else 0)
+
+
+@pytest.mark.parametrize(
+    ("wait_status", "ended_by", "oom_kills", "expected"),
+    [
+        (exited(0), None, 0, Outcome("completed", 0)),
+        (exited(3), None, 0, Outcome("failed", 3)),
+        (killed(9), None, 0, Outcome("killed", None, 9)),
+        (killed(11, core=True), None, 0, Outcome("killed", None, 11)),
+        (exited(137), None, 0, Outcome("failed", 137)),
+        (killed(15), "timeout", 0, Outcome("timeout", None, 15)),
+        (exited(0), "timeout", 0, Outcome("timeout", 0)),
+        (killed(9), "oom", 0, Outcome("oom", None, 9)),
+        (killed(9), None, 1, Outcome("oom", None, 9)),
+        (exited(1), None, 1, Outcome("oom", 1)),
+        (exited(0), None, 1, Outcome("completed", 0)),
+        (killed(2), "cancelled", 0, Outcome("cancelled", None, 2)),
+        (exited(130), "cancelled", 0, Outcome("cancelled", 130)),
+        (exited(0), "cancelled", 0, Outcome("completed", 0)),
+        (killed(9), "cancelled", 1, Outcome("oom", None, 9)),
+        (killed(9), "timeout", 1, Outcome("timeout", None, 9)),
+        (None, None, 0, Outcome("lost")),
+        (None, "cancelled", 0, Outcome("cancelled")),
+    ],
+)
+def test_an_outcome_is_what_the_kernel_and_jobmeter_know(
+    wait_status: int | None, ended_by: str | None, oom_kills: int, expected: Outcome
+) -> None:
+    assert expected == outcome(wait_status, ended_by=ended_by, oom_kills=oom_kills)
+
+
+def test_a_sigkill_without_a_count_of_the_kernel_s_is_not_out_of_memory() -> None:
+    child = os.posix_spawn("/bin/sh", ["sh", "-c", "kill -9 $$"], {})
+    status = os.waitpid(child, 0)[1]
+    assert Outcome("killed", None, signal.SIGKILL) == outcome(status, ended_by=None, oom_kills=0)
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (Outcome("completed", 0), "completed"),
+        (Outcome("failed", 3), "failed with exit code 3"),
+        (Outcome("killed", None, 11), "killed by SIGSEGV"),
+        (Outcome("killed", None, 63), "killed by signal 63"),
+        (Outcome("oom", None, 9), "out of memory (SIGKILL)"),
+        (Outcome("oom", 137), "out of memory (exit code 137)"),
+        (Outcome("timeout", None, 15), "stopped at its runtime limit (SIGTERM)"),
+        (Outcome("timeout", 0), "stopped at its runtime limit (exit code 0)"),
+        (Outcome("cancelled", None, 2), "cancelled (SIGINT)"),
+        (Outcome("cancelled"), "cancelled"),
+        (Outcome("lost"), "lost: jobmeter was ended before the job"),
+        (Outcome("running"), "still running"),
+    ],
+)
+def test_every_outcome_has_a_phrase_for_people(result: Outcome, expected: str) -> None:
+    assert expected == in_words(result)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(9, "SIGKILL"), (1, "SIGHUP"), (50, "signal 50")])
+def test_a_signal_without_a_name_is_its_number(number: int, expected: str) -> None:
+    assert expected == signal_name(number)
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (Outcome("completed", 0), 0),
+        (Outcome("failed", 3), 3),
+        (Outcome("killed", None, 9), 137),
+        (Outcome("timeout", None, 15), 143),
+    ],
+)
+def test_the_code_a_shell_shows_is_the_job_s_own_or_128_and_its_signal(result: Outcome, expected: int) -> None:
+    assert expected == result.shell_code

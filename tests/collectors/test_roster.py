@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from jobmeter.collectors.roster import LISTED, Roster
+from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
+from jobmeter.kernel.procfs import Identity, Stat
+from jobmeter.kernel.tree import Process
+
+
+def process(pid: int, *, start: int = 0, ticks: int = 0, rss: int = 0, comm: bytes = b"sh") -> Process:
+    return Process(Identity(pid, start), stat(start=start, ticks=ticks, rss=rss, comm=comm))
+
+
+def stat(*, start: int = 0, ticks: int = 0, rss: int = 0, comm: bytes = b"sh") -> Stat:
+    """Ticks are user and system time in equal parts; the 99 are of children, who are listed themselves."""
+    return Stat(comm, "S", 1, 0, 0, 0, 0, ticks // 2, ticks - ticks // 2, 99, 99, 1, start, 0, rss)
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def roster(proc: Path) -> Roster:
+    return Roster(Machine(proc=str(proc)), {1: "the command as given"})
+
+
+def command(proc: Path, pid: int, content: bytes) -> None:
+    (proc / str(pid)).mkdir(exist_ok=True)
+    (proc / str(pid) / "cmdline").write_bytes(content)
+
+
+def test_a_process_is_listed_with_its_own_use_and_the_largest_size_it_was_seen_at(proc: Path, roster: Roster) -> None:
+    command(proc, 42, b"python\0train.py\0")
+    boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    trainer = process(42, start=int((boot - 10) * TICKS_PER_SECOND))
+    for ticks, rss in ((10, 100), (30, 900), (50, 300)):
+        trainer.stat = trainer.stat._replace(user=ticks, system=ticks, rss=rss)
+        roster.update([trainer], [])
+    [use] = roster.listed()
+    assert (trainer.identity, "python train.py", 100 / TICKS_PER_SECOND, 900, 1) == (
+        use.identity,
+        use.cmd,
+        use.cpu_seconds,
+        use.rss_peak_bytes,
+        use.together,
+    )
+    assert 10 == pytest.approx(use.seconds, abs=1)
+
+
+def test_a_command_line_is_read_anew_when_the_process_executes_another_program(proc: Path, roster: Roster) -> None:
+    shell = process(42, comm=b"sh")
+    command(proc, 42, b"sh\0-c\0exec train\0")
+    roster.update([shell], [])
+    before = roster.cmd(shell)
+    command(proc, 42, b"train\0")
+    roster.update([shell], [])
+    same_name = roster.cmd(shell)
+    shell.stat = shell.stat._replace(comm=b"train")
+    roster.update([shell], [])
+    assert ("sh -c exec train", "sh -c exec train", "train") == (before, same_name, roster.cmd(shell))
+
+
+def test_a_command_that_is_known_is_not_read(proc: Path, roster: Roster) -> None:
+    command(proc, 1, b"something\0else\0")
+    roster.update([main := process(1)], [])
+    assert "the command as given" == roster.cmd(main)
+
+
+def test_a_process_that_ended_before_its_command_was_read_has_its_name(roster: Roster) -> None:
+    roster.update([gone := process(42, comm=b"a) R 1 (b c")], [])
+    assert "[a) R 1 (b c]" == roster.cmd(gone)
+
+
+def test_two_processes_of_one_pid_are_two(roster: Roster) -> None:
+    first, second = process(42, start=100, ticks=10), process(42, start=200, ticks=20)
+    roster.update([first], [])
+    roster.update([second], [first])
+    assert [second.identity, first.identity] == [use.identity for use in roster.listed()]
+
+
+def test_only_who_lives_is_live_and_the_dead_stay_listed(roster: Roster) -> None:
+    first, second = process(41, ticks=10), process(42, ticks=20)
+    roster.update([first, second], [])
+    roster.update([first], [second])
+    assert ([41], [42, 41]) == (
+        [use.identity.pid for use in roster.live()],
+        [use.identity.pid for use in roster.listed()],
+    )
+
+
+def test_who_vanished_unseen_is_not_made_up(roster: Roster) -> None:
+    roster.update([], [process(42)])
+    assert [] == roster.listed()
+
+
+def test_the_costliest_come_first_by_cpu_and_then_by_size(roster: Roster) -> None:
+    roster.update([process(1, ticks=5, rss=1), process(2, ticks=9, rss=1), process(3, ticks=5, rss=7)], [])
+    assert [2, 3, 1] == [use.identity.pid for use in roster.listed()]
+
+
+@pytest.mark.parametrize("count", [LISTED, LISTED + 1, 4 * LISTED, 1000])
+def test_of_many_the_costliest_are_listed_and_the_rest_is_one_entry_with_nothing_lost(
+    roster: Roster, count: int
+) -> None:
+    everyone = [process(pid, ticks=(pid * 7919) % 1009, rss=pid) for pid in range(1, count + 1)]
+    # They come and go ten at a time.
+    for begin in range(0, count, 10):
+        now = everyone[begin : begin + 10]
+        roster.update(now, everyone[max(begin - 10, 0) : begin])
+    listed = roster.listed()
+    costliest = sorted((p.stat.user + p.stat.system for p in everyone), reverse=True)[:LISTED]
+    assert [ticks / TICKS_PER_SECOND for ticks in costliest] == [use.cpu_seconds for use in listed[:LISTED]]
+    assert (count, min(count, LISTED + 1)) == (sum(use.together for use in listed), len(listed))
+    total = sum(p.stat.user + p.stat.system for p in everyone) / TICKS_PER_SECOND
+    assert total == pytest.approx(sum(use.cpu_seconds for use in listed), abs=0.02)
+    assert count == max(use.rss_peak_bytes for use in listed)
+    if count > LISTED:
+        assert (0, f"{count - LISTED} more") == (listed[-1].identity.pid, listed[-1].cmd)
+
+
+def test_the_dead_are_kept_in_bounded_memory(roster: Roster) -> None:
+    def come_and_go(pids: range) -> int:
+        for pid in pids:
+            newcomer = process(pid, ticks=pid)
+            roster.update([newcomer], [])
+            roster.update([], [newcomer])
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        few, many = come_and_go(range(1, 1001)), come_and_go(range(1001, 9001))
+    finally:
+        tracemalloc.stop()
+    # 8000 entries kept would be some megabytes.
+    assert many - few < 50_000

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+import os
+import resource
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobmeter.errors import StoreError
+from jobmeter.journal.reader import read_journal
+from jobmeter.journal.writer import SCHEMA, JournalWriter, journal_path
+from jobmeter.model import Across, Kind, Measurement, Quality
+
+RSS = Measurement("proc_rss", "bytes", Kind.GAUGE, Across.SUM, Quality.SAMPLED, "Resident memory.")
+
+
+def lines(path: str) -> list[Any]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def test_a_journal_is_a_header_then_windows_in_the_order_of_their_columns_then_the_record(tmp_path: Path) -> None:
+    writer = JournalWriter(str(tmp_path), "abc")
+    writer.header({"id": "abc"}, {"proc_rss": RSS})
+    writer.window(10.004, 3, {"proc_rss": [20, 15], "cpu": 0.5}, [])
+    writer.window(20.0, 1, {"proc_rss": 18, "cpu": 0.25}, [])
+    writer.record({"id": "abc", "wall_seconds": 21.0})
+    writer.close()
+    assert [
+        {"schema": SCHEMA, "id": "abc", "measurements": {"proc_rss": RSS.described()}},
+        {"columns": ["proc_rss", "cpu"]},
+        [10.0, 3, [20, 15], 0.5],
+        [20.0, 1, 18, 0.25],
+        {"record": {"id": "abc", "wall_seconds": 21.0}},
+    ] == lines(writer.path)
+    assert None is writer.failed
+
+
+def test_columns_are_declared_again_when_their_set_changes(tmp_path: Path) -> None:
+    writer = JournalWriter(str(tmp_path), "abc")
+    for cells in ({"a": 1}, {"a": 2}, {"a": 3, "b": 4}, {"b": 5}, {"b": 6}):
+        writer.window(1.0, 1, cells, [])
+    writer.close()
+    assert [["a"], ["a", "b"], ["b"]] == [line["columns"] for line in lines(writer.path) if isinstance(line, dict)]
+
+
+def test_processes_stand_after_the_window_they_lived_in(tmp_path: Path) -> None:
+    writer = JournalWriter(str(tmp_path), "abc")
+    writer.window(1.0, 1, {"a": 1}, [{"pid": 7}])
+    writer.window(2.0, 1, {"a": 1}, [])
+    writer.close()
+    assert [{"columns": ["a"]}, [1.0, 1, 1], {"processes": [{"pid": 7}]}, [2.0, 1, 1]] == lines(writer.path)
+
+
+def test_every_line_is_on_disk_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    writer = JournalWriter(str(tmp_path), "abc")
+    writer.header({}, {})
+    header = lines(writer.path)
+    writer.window(1.0, 1, {"a": 1}, [])
+    assert (1, 3) == (len(header), len(lines(writer.path)))
+    writer.close()
+
+
+def test_a_journal_is_named_after_its_run_and_its_store_is_made(tmp_path: Path) -> None:
+    store = str(tmp_path / "not" / "yet")
+    writer = JournalWriter(store, "abc")
+    writer.close()
+    assert (f"{store}/journal/abc.jsonl", True) == (journal_path(store, "abc"), os.path.exists(writer.path))
+    assert 0 == stat.S_IMODE(os.stat(writer.path).st_mode) & 0o111
+
+
+def test_a_journal_that_is_there_is_never_written_to_again(tmp_path: Path) -> None:
+    writer = JournalWriter(str(tmp_path), "abc")
+    writer.header({"id": "first"}, {})
+    writer.close()
+    with pytest.raises(StoreError, match=r"abc\.jsonl: File exists"):
+        JournalWriter(str(tmp_path), "abc")
+    assert "first" == lines(writer.path)[0]["id"]
+
+
+def test_a_store_that_cannot_be_made_is_told_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=f"{tmp_path}/file.*: (Not a directory|File exists)"):
+        JournalWriter(str(tmp_path / "file"), "abc")
+
+
+def test_a_discarded_journal_leaves_nothing(tmp_path: Path) -> None:
+    writer = JournalWriter(str(tmp_path), "abc")
+    writer.header({}, {})
+    writer.discard()
+    assert [] == os.listdir(tmp_path / "journal")
+
+
+def test_an_argument_that_is_no_utf_8_survives(tmp_path: Path) -> None:
+    argument = os.fsdecode(b"caf\xe9\n.txt")
+    writer = JournalWriter(str(tmp_path), "abc")
+    writer.header({"command": ["cat", argument]}, {})
+    writer.record({"command": ["cat", argument]})
+    writer.close()
+    assert 2 == Path(writer.path).read_bytes().count(b"\n")
+    journal = read_journal(writer.path)
+    assert journal.record is not None
+    assert [b"caf\xe9\n.txt"] * 2 == [os.fsencode(each["command"][1]) for each in (journal.header, journal.record)]
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one page."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"to mount a small disk needs root: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def write_much(store: Path) -> JournalWriter:
+    writer = JournalWriter(str(store), "abc")
+    writer.header({"id": "abc"}, {"proc_rss": RSS})
+    for number in range(1000):
+        writer.window(float(number), 1, {"proc_rss": 10**9 + number}, [])
+    writer.record({"id": "abc"})
+    writer.close()
+    return writer
+
+
+def test_a_full_disk_is_told_once_and_raises_nothing(full_disk: Path) -> None:
+    writer = write_much(full_disk)
+    journal = read_journal(writer.path)
+    assert f"{writer.path}: No space left on device" == writer.failed
+    assert 4096 == os.path.getsize(writer.path)
+    # What fitted is kept, the line that was torn is told, nothing was appended to it.
+    assert [10**9 + n for n in range(len(journal.windows))] == [window.cells["proc_rss"] for window in journal.windows]
+    assert (True, None, 1) == (len(journal.windows) > 100, journal.record, len(journal.problems))
+
+
+def test_a_file_that_may_not_grow_is_told_and_raises_nothing(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        writer = write_much(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (f"{writer.path}: File too large", 1000) == (writer.failed, os.path.getsize(writer.path))

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobmeter.errors import NoData
+from jobmeter.kernel import perf
+from jobmeter.kernel.machine import Machine
+from jobmeter.launch import protocol
+from jobmeter.launch.spawn import Launched, spawn
+
+
+def _why_not() -> str:
+    try:
+        perf.open_event("task_clock", os.getpid()).close()
+    except NoData as reason:
+        return str(reason)
+    return ""
+
+
+needs_perf = pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "it can")
+
+
+@contextlib.contextmanager
+def held_at_the_gate(program: str) -> Iterator[Launched]:
+    launched = spawn([sys.executable, "-c", program], environment=dict(os.environ))
+    try:
+        yield launched
+    finally:
+        launched.let_go()
+
+
+def see_through(launched: Launched) -> list[protocol.Message]:
+    """Open the gate; what the shepherd told of each process it waited for."""
+    reaped = []
+    launched.open_gate()
+    with contextlib.suppress(EOFError):
+        while True:
+            message = launched.next_message(30)
+            assert message is not None
+            if message.kind == protocol.EXITED:
+                launched.may_be_reaped()
+            elif message.kind == protocol.REAPED:
+                reaped.append(message)
+    return reaped
+
+
+def cpu_seconds(reaped: list[protocol.Message]) -> float:
+    return sum(message.user_us + message.system_us for message in reaped) / 1e6
+
+
+@needs_perf
+def test_task_clock_of_a_child_that_burns_cpu_is_its_rusage() -> None:
+    with held_at_the_gate("import time\nwhile time.process_time() < 0.8: pass") as launched:
+        event = perf.open_event("task_clock", launched.main)
+        at_the_gate = event.read()
+        reaped = see_through(launched)
+        seconds = event.read() / 1e9
+        event.close()
+    assert 0 == at_the_gate
+    assert cpu_seconds(reaped) == pytest.approx(seconds, rel=0.03)
+
+
+CHILD_NOBODY_WAITS_FOR = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+read, write = os.pipe()
+if os.fork() == 0:
+    os.close(read)
+    while time.process_time() < 0.4: pass
+    os._exit(0)
+os.close(write)
+os.read(read, 1)
+"""
+
+
+@needs_perf
+def test_cpu_of_a_child_nobody_waited_for_is_counted() -> None:
+    with held_at_the_gate(CHILD_NOBODY_WAITS_FOR) as launched:
+        event = perf.open_event("task_clock", launched.main)
+        reaped = see_through(launched)
+        seconds = event.read() / 1e9
+        event.close()
+    assert cpu_seconds(reaped) < 0.3
+    assert 0.4 <= seconds < 0.7
+
+
+@needs_perf
+def test_page_faults_show_the_memory_that_was_touched() -> None:
+    counts = []
+    # Below the size that the C library takes from fresh maps, so that huge pages play no part.
+    for program in ("pass", "held = [bytearray(50_000) for _ in range(1000)]"):
+        with held_at_the_gate(program) as launched:
+            event = perf.open_event("page_faults", launched.main)
+            see_through(launched)
+            counts.append(event.read())
+            event.close()
+    bare, touching = counts
+    assert touching - bare > 1000
+
+
+@needs_perf
+def test_a_process_that_is_gone_gives_no_data_and_a_reason() -> None:
+    with held_at_the_gate("pass") as launched:
+        gone = launched.main
+        see_through(launched)
+    with pytest.raises(NoData, match="No such process"):
+        perf.open_event("task_clock", gone)
+
+
+@pytest.mark.parametrize(("content", "expected"), [("2\n", 2), ("-1\n", -1), ("what\n", None), (None, None)])
+def test_the_paranoid_level_is_the_kernel_s_or_unknown(
+    tmp_path: Path, content: str | None, expected: int | None
+) -> None:
+    (tmp_path / "sys/kernel").mkdir(parents=True)
+    if content is not None:
+        (tmp_path / "sys/kernel/perf_event_paranoid").write_text(content)
+    assert expected == perf.paranoid_level(Machine(proc=str(tmp_path)))

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from jobmeter.meter.schedule import FIRST, Peek, next_offset
+
+
+def offsets(interval: float, count: int, delay: float = 0.0) -> list[float]:
+    """The first samples of a job, each taken `delay` seconds late."""
+    found, elapsed = [], 0.0
+    for _ in range(count):
+        found.append(next_offset(elapsed, interval))
+        elapsed = found[-1] + delay
+    return found
+
+
+def test_a_job_is_sampled_densely_at_its_start_and_then_at_the_interval() -> None:
+    assert [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 2.0, 3.0] == offsets(1.0, 10)
+
+
+@pytest.mark.parametrize("interval", [0.25, 0.5, 1.0, 2.0, 60.0])
+def test_after_the_start_samples_are_at_exact_multiples_of_the_interval(interval: float) -> None:
+    regular = [offset for offset in offsets(interval, 30) if offset >= interval]
+    assert len(regular) >= 15
+    assert [interval * number for number in range(1, len(regular) + 1)] == regular
+
+
+def test_samples_that_come_late_do_not_drift() -> None:
+    assert [float(n) for n in range(1, 8)] == [o for o in offsets(1.0, 14, delay=0.3) if o >= 1.0][:7]
+
+
+def test_a_sample_that_was_missed_is_not_made_up_for() -> None:
+    assert (6.0, 6.0, 7.0) == (next_offset(5.0, 1.0), next_offset(5.999, 1.0), next_offset(6.0, 1.0))
+
+
+@pytest.mark.parametrize("interval", [0.125, 0.25, 1.0, 7.0])
+def test_the_next_sample_lies_always_ahead_and_never_further_than_the_interval(interval: float) -> None:
+    for elapsed in (n * interval / 8 for n in range(200)):
+        ahead = next_offset(elapsed, interval) - elapsed
+        assert 0 < ahead <= interval * (1 + 1e-9)
+
+
+def test_an_interval_below_the_first_gap_is_kept_to() -> None:
+    interval = FIRST / 4
+    assert [interval, 2 * interval, 3 * interval] == offsets(interval, 3)
+
+
+def test_looks_grow_rarer_while_nothing_happens_and_dense_again_when_something_does() -> None:
+    peek = Peek()
+    gaps = []
+    for faults in (False, False, False, False, True, False):
+        peek.seen(faults=faults)
+        gaps.append(peek.gap)
+    assert [0.1, 0.2, 0.4, 0.4, 0.05, 0.1] == gaps

@@ -1,0 +1,118 @@
+"""Runs `jobmeter` as people do, from a shell, as root or as an ordinary user."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tests.parts import missing
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NOBODY = 65534
+
+
+class Metered(NamedTuple):
+    """One run of `jobmeter run`, and what there is to see of it afterwards."""
+
+    exit_code: int
+    record: dict[str, Any]
+    stdout: str
+    stderr: str
+    truth: list[dict[str, float]]
+
+    def value(self, name: str) -> float:
+        return float(self.record["usage"][name]["value"])
+
+    def quality(self, name: str) -> str:
+        return str(self.record["usage"][name]["quality"])
+
+    def true(self, name: str) -> float:
+        """What the load said of itself: CPU is the sum over its processes, of the rest the largest."""
+        values = [line[name] for line in self.truth if name in line]
+        return sum(values) if name == "cpu" else max(values)
+
+
+@functools.cache
+def readable_copy() -> str:
+    """A copy of the package and the loads that every user may read."""
+    folder = tempfile.mkdtemp(prefix="jobmeter-tests-")
+    os.chmod(folder, 0o755)
+    for name in ("src", "benchmarks"):
+        shutil.copytree(f"{ROOT}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    return folder
+
+
+def interpreter() -> str:
+    """A Python that every user may run."""
+    return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOBMETER_", "XDG_"))}
+    return {**kept, "PYTHONPATH": f"{readable_copy()}/src"}
+
+
+def command_line(arguments: Sequence[str], user: int = 0) -> list[str]:
+    """The words of `jobmeter ARGUMENTS`, run by `user`."""
+    words = [interpreter(), "-m", "jobmeter", *arguments]
+    if user == 0:
+        return words
+    if os.getuid() != 0:
+        missing("needs root, to become an ordinary user")
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *words]
+
+
+def workplace() -> str:
+    """A new directory that every user may write to."""
+    folder = tempfile.mkdtemp(prefix="job-", dir=readable_copy())
+    os.chmod(folder, 0o777)
+    return folder
+
+
+def jobmeter(*arguments: str, user: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    """`jobmeter ARGUMENTS`, its output captured."""
+    folder = workplace()
+    settings: dict[str, Any] = {
+        "env": {**environment(), "HOME": folder},
+        "cwd": folder,
+        "capture_output": True,
+        "text": True,
+        "errors": "surrogateescape",
+        "timeout": 120,
+        **options,
+    }
+    return subprocess.run(command_line(arguments, user), check=False, **settings)
+
+
+def meter(*command: str, options: Sequence[str] = (), user: int = 0, **more: Any) -> Metered:
+    """`jobmeter run OPTIONS -- COMMAND` and its record."""
+    folder = workplace()
+    report = f"{folder}/record.json"
+    result = jobmeter(
+        "run", "--report", report, "--store", f"{folder}/store", *options, "--",
+        *(word.replace("@", folder) for word in command), user=user, **more,
+    )  # fmt: skip
+    record = {}
+    if os.path.exists(report):
+        with open(report, encoding="utf-8") as file:
+            record = json.load(file)
+    truth = []
+    if os.path.exists(f"{folder}/truth"):
+        with open(f"{folder}/truth", encoding="utf-8") as file:
+            truth = [json.loads(line) for line in file]
+    return Metered(result.returncode, record, result.stdout, result.stderr, truth)
+
+
+def meter_load(name: str, *, options: Sequence[str] = (), user: int = 0) -> Metered:
+    """A load of benchmarks/loads.py, with what it knows of itself in `truth`."""
+    done = meter(interpreter(), f"{readable_copy()}/benchmarks/loads.py", name, "@", options=options, user=user)
+    assert done.exit_code == 0, done.stderr
+    return done

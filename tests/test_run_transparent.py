@@ -1,0 +1,270 @@
+"""A job under `jobmeter run` behaves as it does without: exit codes, signals, terminal, pipes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, meter, workplace
+
+USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
+
+
+def test_every_exit_code_passes_through() -> None:
+    def code_of(code: int) -> int:
+        return jobmeter("run", "--quiet", "--", "sh", "-c", f"exit {code}").returncode
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(range(256)) == list(pool.map(code_of, range(256)))
+
+
+@pytest.mark.parametrize("name", ["TERM", "KILL", "SEGV", "ABRT", "HUP", "INT"])
+def test_a_signal_that_kills_the_job_is_told_as_128_and_its_number(name: str) -> None:
+    number = int(getattr(signal, f"SIG{name}"))
+    done = meter("sh", "-c", f"kill -{name} $$")
+    assert done.exit_code == 128 + number
+    assert done.record["outcome"] == {"status": "killed", "exit_code": None, "signal": number}
+    assert f"killed by SIG{name}" in done.stderr
+
+
+def test_stdin_is_the_jobs_own() -> None:
+    assert jobmeter("run", "--quiet", "--", "cat", input="through a pipe").stdout == "through a pipe"
+
+
+def test_options_after_the_command_are_the_commands() -> None:
+    assert jobmeter("run", "--", "ls", "--help").stdout.startswith("Usage: ls")
+    assert jobmeter("run", "ls", "--help").stdout.startswith("Usage: ls")
+
+
+def test_quiet_prints_nothing() -> None:
+    assert jobmeter("run", "--quiet", "--", "true").stderr == ""
+
+
+def test_the_environment_and_directory_of_the_job_are_as_without() -> None:
+    odd = {**environment(), "odd.name": "1", "EMPTY": ""}
+    folder = workplace()
+    bare = subprocess.run(["env"], env=odd, cwd=folder, capture_output=True, check=True).stdout
+    metered = subprocess.run(
+        command_line(["run", "--quiet", "--store", folder, "--", "env"]),
+        env=odd,
+        cwd=folder,
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert bare == metered
+    assert jobmeter("run", "--quiet", "--store", folder, "pwd", cwd=folder).stdout == f"{folder}\n"
+
+
+def test_signal_dispositions_of_the_job_are_as_without() -> None:
+    ask = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+    bare = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
+    assert bare == jobmeter("run", "--quiet", "--", *ask).stdout
+
+
+def test_no_descriptor_of_jobmeters_is_open_in_the_job() -> None:
+    listed = jobmeter("run", "--quiet", "--", "ls", "/proc/self/fd").stdout.split()
+    assert listed == ["0", "1", "2", "3"]  # 3 is the directory that ls reads
+
+
+def test_a_script_without_interpreter_line_is_run_by_sh() -> None:
+    folder = workplace()
+    with open(f"{folder}/script", "w", encoding="ascii") as file:
+        file.write("echo from a plain script $1\nexit 5\n")
+    os.chmod(f"{folder}/script", 0o755)
+    done = jobmeter("run", "--quiet", "--", "./script", "word", cwd=folder)
+    assert ("from a plain script word\n", 5) == (done.stdout, done.returncode)
+
+
+class Terminal:
+    """A real terminal with a command in its foreground."""
+
+    def __init__(self, words: list[str]) -> None:
+        pid, self._master = pty.fork()
+        if pid == 0:
+            os.execvpe(words[0], words, {**environment(), "HOME": workplace()})
+        self.pid = pid
+        self.seen = ""
+
+    def read_until(self, pattern: str, seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while not re.search(pattern, self.seen):
+            ready, _, _ = select.select([self._master], [], [], max(end - time.monotonic(), 0))
+            assert ready, f"{pattern!r} did not come, only {self.seen!r}"
+            try:
+                data = os.read(self._master, 4096)
+            except OSError:
+                data = b""
+            assert data, f"{pattern!r} did not come before the end, only {self.seen!r}"
+            self.seen += data.decode(errors="replace")
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def exit_code(self) -> int:
+        while True:
+            try:
+                if not os.read(self._master, 4096):
+                    break
+            except OSError:
+                break
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._master)
+        return os.waitstatus_to_exitcode(status)
+
+
+ASK_TTY = "import os; print([os.isatty(n) for n in range(3)], os.tcgetpgrp(0) == os.getpgrp())"
+
+
+def test_in_a_terminal_the_job_has_the_terminal_in_its_foreground() -> None:
+    terminal = Terminal(command_line(["run", "--", interpreter(), "-c", ASK_TTY]))
+    terminal.read_until(r"\[True, True, True\] True")
+    terminal.read_until(r"completed after")
+    assert terminal.exit_code() == 0
+
+
+def test_ctrl_c_ends_the_shell_and_its_child_once() -> None:
+    terminal = Terminal(command_line(["run", "--", "bash", "-c", "echo started; sleep 60; echo done"]))
+    terminal.read_until("started")
+    terminal.type("\x03")
+    terminal.read_until("cancelled")
+    assert "done" not in terminal.seen
+    assert terminal.exit_code() == 130
+
+
+def test_ctrl_c_reaches_a_job_that_handles_it_once_only() -> None:
+    counts = (
+        "import signal, time\n"
+        "got = []\n"
+        "signal.signal(signal.SIGINT, lambda *_: got.append(1))\n"
+        "print('ready', flush=True)\n"
+        "end = time.monotonic() + 1.5\n"
+        "while time.monotonic() < end: time.sleep(0.1)\n"
+        "print('got', len(got), flush=True)\n"
+    )
+    terminal = Terminal(command_line(["run", "--quiet", "--", interpreter(), "-c", counts]))
+    terminal.read_until("ready")
+    terminal.type("\x03")
+    terminal.read_until("got 1")
+    assert terminal.exit_code() == 0
+
+
+def test_ctrl_z_stops_the_job_and_fg_brings_it_back() -> None:
+    terminal = Terminal(["bash", "--norc", "-i"])
+    words = " ".join(command_line(["run", "--quiet", "--"]))
+    terminal.type(f"{words} bash -c 'echo be{'gun'}; sleep 1; echo fin{'ished'}'\n")
+    terminal.read_until(r"[\r\n]begun")
+    terminal.type("\x1a")
+    terminal.read_until("Stopped")
+    terminal.type("fg\n")
+    terminal.read_until(r"[\r\n]finished")
+    terminal.type("exit\n")
+    assert terminal.exit_code() == 0
+
+
+def started(*arguments: str, user: int = 0) -> tuple[subprocess.Popen[str], str]:
+    """`jobmeter ARGUMENTS` in the background, and the first line that its job printed."""
+    process = subprocess.Popen(
+        command_line(arguments, user), env={**environment(), "HOME": workplace()}, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def gone(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def await_that(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+TREE = "setsid sleep 100 & sleep 100 & echo $$ $!; sleep 100"
+
+
+@USERS
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT"])
+def test_a_signal_to_jobmeter_ends_all_of_the_job(name: str, user: int) -> None:
+    process, line = started("run", "--", "bash", "-c", TREE, user=user)
+    pids = [int(word) for word in line.split()]
+    daemon = int(
+        subprocess.run(["pgrep", "-P", str(pids[0])], capture_output=True, text=True, check=True).stdout.split()[0]
+    )
+    process.send_signal(getattr(signal, f"SIG{name}"))
+    _, stderr = process.communicate(timeout=30)
+    assert 128 + getattr(signal, f"SIG{name}") == process.returncode
+    assert "cancelled" in stderr
+    assert all(gone(pid) for pid in [*pids, daemon])
+
+
+def test_usr1_reaches_the_main_process_alone() -> None:
+    body = "trap 'echo got it; exit 7' USR1; sleep 100 & echo ready $!; wait"
+    process, line = started("run", "--quiet", "--orphans", "end", "--", "bash", "-c", body)
+    process.send_signal(signal.SIGUSR1)
+    stdout, _ = process.communicate(timeout=30)
+    assert ("got it\n", 7) == (stdout, process.returncode)
+    assert gone(int(line.split()[1]))
+
+
+def test_a_job_that_ignores_term_is_killed_by_the_second() -> None:
+    process, line = started("run", "--", "bash", "-c", "trap '' TERM; echo $$; while :; do sleep 0.1; done")
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 137
+    assert gone(int(line))
+
+
+def test_what_a_job_leaves_running_is_ended_when_asked() -> None:
+    process, line = started("run", "--orphans", "end", "--", "sh", "-c", "setsid sleep 100 >/dev/null 2>&1 & echo $!")
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert gone(int(line))
+
+
+def test_what_a_job_leaves_running_goes_on_as_a_child_of_init() -> None:
+    process, line = started("run", "--", "sh", "-c", "sleep 5 >/dev/null 2>&1 & echo $!")
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "1 process still runs and was left alone" in stderr
+    assert not gone(int(line))
+    os.kill(int(line), signal.SIGKILL)
+
+
+def test_the_job_survives_a_kill_of_jobmeter_and_the_journal_is_readable() -> None:
+    from jobmeter.journal.reader import read_journal
+
+    folder = workplace()
+    process, line = started(
+        "run", "--store", folder, "--interval", "0.1", "--window", "0.2", "--", "sh", "-c", "echo $$; sleep 2; : > $0/done", folder
+    )  # fmt: skip
+    time.sleep(1)
+    process.kill()
+    process.communicate()
+    (name,) = os.listdir(f"{folder}/journal")
+    journal = read_journal(f"{folder}/journal/{name}")
+    assert journal.record is None
+    assert len(journal.windows) >= 2
+    assert journal.problems == []
+    assert await_that(lambda: os.path.exists(f"{folder}/done"))
+    assert await_that(lambda: gone(int(line)))
