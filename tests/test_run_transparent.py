@@ -255,9 +255,8 @@ def test_the_job_survives_a_kill_of_jobmeter_and_the_journal_is_readable() -> No
     from jobmeter.journal.reader import read_journal
 
     folder = workplace()
-    process, line = started(
-        "run", "--store", folder, "--interval", "0.1", "--window", "0.2", "--", "sh", "-c", "echo $$; sleep 2; : > $0/done", folder
-    )  # fmt: skip
+    options = ["--store", folder, "--interval", "0.1", "--window", "0.2"]
+    process, line = started("run", *options, "--", "sh", "-c", "echo $$; sleep 2; : > $0/done", folder)
     time.sleep(1)
     process.kill()
     process.communicate()

@@ -41,6 +41,7 @@ def ended(record: Record, *, left_running: int = 0, processes: tuple[ProcessUse,
         wall_seconds=10.00049,
         ended=1_700_000_010.0,
         left_running=left_running,
+        complete_figures=left_running == 0,
         provenance={"samples": 12, "interval_seconds": 1.0},
     )
 
