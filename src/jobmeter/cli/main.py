@@ -30,7 +30,8 @@ def entry() -> NoReturn:
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None:
+                stream.flush()
         except OSError:
             pass  # closed by whoever read it
     os._exit(code)
@@ -48,7 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _call(arguments[0], arguments[1:])
     except JobmeterError as error:
-        print(f"jobmeter: {error}", file=sys.stderr)
+        if sys.stderr is not None:
+            print(f"jobmeter: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read our output has enough of it. Python would complain at exit otherwise.
@@ -67,7 +69,8 @@ def _call(name: str, arguments: list[str]) -> int:
         hint = f"Did you mean {near[0]!r}?" if near else f"To run a command: jobmeter run -- {name}"
         raise UsageError(f"there is no command {name!r}. {hint}")
     code: int = importlib.import_module(command.module).main(arguments)
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return code
 
 

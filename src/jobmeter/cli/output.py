@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 from jobmeter.errors import UsageError
 from jobmeter.model import Record
@@ -41,6 +42,8 @@ def warn(message: str) -> None:
 
 
 def _tell(text: str) -> None:
+    if sys.stderr is None:
+        return  # closed when we started; descriptor 2 may be a file of ours by now
     try:
         # In one piece, so that it is not mixed with what others write there.
         os.write(2, f"{text}\n".encode(errors="backslashreplace"))

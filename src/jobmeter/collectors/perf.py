@@ -10,6 +10,8 @@ from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.perf import Event, open_event
+from jobmeter.kernel.procfs import thread_ids
+from jobmeter.kernel.tree import Tree
 from jobmeter.model import Across, Kind, Measurement, Quality
 
 CPU = Measurement(
@@ -45,6 +47,9 @@ _EVENT_OF = {
 }
 
 
+_MOST_THREADS = 200
+
+
 class PerfCollector:
     name = "perf"
     measurements = (CPU, CPU_PERCENT, FAULTS, SWITCHES, INSTRUCTIONS, CYCLES)
@@ -54,8 +59,6 @@ class PerfCollector:
         open_event("task_clock", os.getpid()).close()
 
     def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
-        if target.root_is_job:
-            raise NoData("perf events must be there before a job's first instruction")
         return PerfSource(target, wanted)
 
 
@@ -63,18 +66,23 @@ class PerfSource:
     """Also the job's pulse: two reads of a microsecond tell whether it did anything."""
 
     def __init__(self, target: Target, wanted: frozenset[str]) -> None:
-        self._clock = open_event("task_clock", target.main)
-        self._faults = open_event("page_faults", target.main)
+        self._at_exec = not target.root_is_job
+        self._threads = [target.main] if self._at_exec else _running_threads(target)
+        self._clock = self._open("task_clock")
+        self._faults = self._open("page_faults")
         self._rate = CpuPercent(time.monotonic())
         self._events: dict[str, Event] = {}
         for key in sorted(wanted & _EVENT_OF.keys()):
-            event = self._try_open(_EVENT_OF[key], target.main)
+            event = self._try_open(_EVENT_OF[key])
             if event is not None:
                 self._events[key] = event
 
-    def _try_open(self, name: str, pid: int) -> Event | None:
+    def _open(self, name: str) -> Event:
+        return open_event(name, *self._threads, at_exec=self._at_exec)
+
+    def _try_open(self, name: str) -> Event | None:
         try:
-            event = open_event(name, pid)
+            event = self._open(name)
         except NoData:
             return None
         if name == "context_switches" and event.user_only:
@@ -107,3 +115,15 @@ class PerfSource:
     def close(self) -> None:
         for event in (self._clock, self._faults, *self._events.values()):
             event.close()
+
+
+def _running_threads(target: Target) -> list[int]:
+    """Every thread of the tree that already runs."""
+    tree = Tree(target.machine, target.root)
+    tree.refresh()
+    pids = tree.running_pids(with_root=True)
+    tree.close()
+    threads = [thread for pid in pids for thread in thread_ids(target.machine, pid)]
+    if len(threads) > _MOST_THREADS:
+        raise NoData(f"{len(threads)} threads already run, each would need a descriptor for each counter")
+    return threads

@@ -46,53 +46,73 @@ class _Attributes(ctypes.Structure):
 
 
 class Event:
-    """One open counter over a process and its descendants."""
+    """One counter over some threads and all that they start from now on."""
 
-    def __init__(self, name: str, descriptor: int, user_only: bool) -> None:
-        self.name = name
+    def __init__(self, descriptors: list[int], user_only: bool) -> None:
         self.user_only = user_only
-        self._descriptor = descriptor
+        self._descriptors = descriptors
 
     def read(self) -> int:
         """The count so far, descendants included, dead and alive.
 
         Hardware counters that had to share the CPU's registers are scaled up to their full time.
         """
-        count, enabled, running = memoryview(os.read(self._descriptor, 24)).cast("Q")
-        if running and running < enabled:
-            return int(count * enabled / running)
-        return int(count)
+        total = 0
+        for descriptor in self._descriptors:
+            count, enabled, running = memoryview(os.read(descriptor, 24)).cast("Q")
+            total += int(count * enabled / running) if 0 < running < enabled else count
+        return total
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        for descriptor in self._descriptors:
+            os.close(descriptor)
 
 
-def open_event(name: str, pid: int) -> Event:
-    """Count `name` from the next exec of `pid` on; NoData where the machine does not allow it."""
+def open_event(name: str, *threads: int, at_exec: bool = True) -> Event:
+    """Count `name` of these threads, from their next exec on or from now; NoData where that is not allowed.
+
+    A thread that is gone by now is passed over.
+    """
     number = _SYSCALL.get(os.uname().machine)
     if number is None:
         raise NoData(f"perf events are not known for {os.uname().machine}")
     try:
-        return Event(name, _open(number, name, pid, user_only=False), user_only=False)
+        return Event(_open_all(number, name, threads, at_exec, user_only=False), user_only=False)
     except PermissionError:
         pass
     except OSError as error:
         raise NoData(_why_not(name, error)) from None
     try:
-        return Event(name, _open(number, name, pid, user_only=True), user_only=True)
+        return Event(_open_all(number, name, threads, at_exec, user_only=True), user_only=True)
     except OSError as error:
         raise NoData(_why_not(name, error)) from None
 
 
-def _open(number: int, name: str, pid: int, *, user_only: bool) -> int:
-    kind, config = _EVENTS[name]
-    flags = _DISABLED | _INHERIT | _ENABLE_ON_EXEC
+def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *, user_only: bool) -> list[int]:
+    flags = _INHERIT | (_DISABLED | _ENABLE_ON_EXEC if at_exec else 0)
     if user_only:
         # What perf_event_paranoid 2 leaves to ordinary users. task-clock counts kernel time all the same.
         flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV
+    descriptors: list[int] = []
+    try:
+        for thread in threads:
+            try:
+                descriptors.append(_open(number, name, thread, flags))
+            except ProcessLookupError:
+                if len(threads) == 1:
+                    raise
+    except OSError:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    return descriptors
+
+
+def _open(number: int, name: str, thread: int, flags: int) -> int:
+    kind, config = _EVENTS[name]
     attributes = _Attributes(type=kind, size=64, config=config, read_format=_TIMES, flags=flags)
     libc = ctypes.CDLL(None, use_errno=True)
-    descriptor: int = libc.syscall(number, ctypes.byref(attributes), pid, -1, -1, ctypes.c_ulong(_CLOEXEC))
+    descriptor: int = libc.syscall(number, ctypes.byref(attributes), thread, -1, -1, ctypes.c_ulong(_CLOEXEC))
     if descriptor < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

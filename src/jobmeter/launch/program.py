@@ -28,11 +28,14 @@ def find_program(name: str, environment: dict[str, str]) -> str:
 
 def with_interpreter(path: str, command: list[str], directory: str | None) -> tuple[str, list[str]]:
     """What to execute for `command`: a text without a `#!` line is for sh, as in every shell."""
+    file_path = os.path.join(directory or "", path)
+    if not os.access(file_path, os.X_OK):
+        return path, command  # the kernel will say why
     try:
-        with open(os.path.join(directory or "", path), "rb") as file:
+        with open(file_path, "rb") as file:
             beginning = file.read(256)
     except OSError:
-        return path, command  # the kernel will say why
+        return path, command  # a directory, or a program that may be executed and not read
     if beginning.startswith((b"#!", b"\x7fELF")) or b"\0" in beginning:
         return path, command
     return "/bin/sh", ["sh", path, *command[1:]]

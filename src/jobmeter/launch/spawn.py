@@ -7,6 +7,7 @@ the job's first instruction. See shepherd.c for what the shepherd is good for.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import os
 import select
@@ -137,6 +138,14 @@ def spawn(
 @contextlib.contextmanager
 def _pipe() -> Iterator[tuple[int, int]]:
     ends = os.pipe()
+    if min(ends) < 3:
+        # Our caller closed one of the three standard streams: its number stays free, as the job would find it.
+        low, ends = (
+            ends,
+            (fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, 3), fcntl.fcntl(ends[1], fcntl.F_DUPFD_CLOEXEC, 3)),
+        )
+        for end in low:
+            os.close(end)
     try:
         yield ends
     finally:

@@ -13,6 +13,7 @@ from jobmeter.collectors.contract import Ending, Reaped, Target
 from jobmeter.errors import JobmeterError, NoData, UsageError
 from jobmeter.kernel.cgroup import Group, create_group, enclosing_oom_kills
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.kernel.procfs import printable
 from jobmeter.launch.spawn import Streams, spawn
 from jobmeter.launch.supervisor import Supervisor
 from jobmeter.meter.meter import Meter
@@ -119,7 +120,7 @@ class Session:
             main=self._launched.main,
             group=self._group,
             machine=self._machine,
-            command=" ".join(self._job.command),
+            command=printable(b" ".join(map(os.fsencode, self._job.command))),
         )
 
     def _make_group(self) -> Group | None:

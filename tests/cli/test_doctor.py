@@ -1,0 +1,36 @@
+"""`jobmeter doctor`."""
+
+from __future__ import annotations
+
+import json
+
+from tests.running import NOBODY, environment, jobmeter
+
+
+def findings(user: int) -> dict[str, dict[str, object]]:
+    done = jobmeter("doctor", "--json", user=user)
+    assert done.returncode == 0, done.stderr
+    return {finding["subject"]: finding for finding in json.loads(done.stdout)}
+
+
+def test_root_is_told_that_a_job_gets_a_cgroup_of_its_own() -> None:
+    assert findings(0)["cgroup"]["good"]
+
+
+def test_an_ordinary_user_is_told_what_is_missing_and_how_to_get_it() -> None:
+    cgroup = findings(NOBODY)["cgroup"]
+    assert not cgroup["good"]
+    assert "chown" in str(cgroup["advice"]) or "Delegate" in str(cgroup["advice"])
+
+
+def test_a_store_that_cannot_be_written_is_told() -> None:
+    done = jobmeter("doctor", env={**environment(), "JOBMETER_STORE": "/proc/no-store"}, user=NOBODY)
+    assert "/proc/no-store: cannot be written" in done.stdout
+    assert "--store" in done.stdout
+
+
+def test_people_get_one_line_a_subject() -> None:
+    done = jobmeter("doctor")
+    assert done.stdout.startswith("jobmeter ")
+    for subject in ("cgroup", "perf", "launcher", "store"):
+        assert subject in done.stdout

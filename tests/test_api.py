@@ -1,0 +1,118 @@
+"""The Python API, as a program of its own uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import jobmeter
+from jobmeter.errors import CommandNotFound, UsageError
+
+MIB = 1 << 20
+
+
+def test_a_run_tells_status_exit_code_and_figures() -> None:
+    run = jobmeter.run(["sh", "-c", "exit 3"], keep=False)
+    assert ("failed", 3) == (run.status, run.exit_code)
+    assert run.cpu_seconds is not None
+    assert run.cpu_seconds > 0
+    assert run.record["schema"] == "jobmeter.run/1"
+
+
+def test_the_size_of_the_calling_program_does_not_show() -> None:
+    code = (
+        "import json, jobmeter\n"
+        "block = b'x' * (400 << 20)\n"
+        "run = jobmeter.run(['true'], keep=False)\n"
+        "print(json.dumps(run.record['measurements']['rusage_maxrss']['peak']), run.memory_peak_bytes)\n"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    for size in printed:
+        assert 500 * 1024 < float(size) < 3 * MIB
+
+
+def test_directory_environment_labels_and_name_reach_the_run(tmp_path: Path) -> None:
+    run = jobmeter.run(
+        ["sh", "-c", 'echo "$WORD" > here'], cwd=tmp_path, env={"WORD": "given", "PATH": os.environ["PATH"]},
+        name="writer", labels={"team": "a"}, keep=False,
+    )  # fmt: skip
+    assert (tmp_path / "here").read_text() == "given\n"
+    assert ("writer", {"team": "a"}, str(tmp_path)) == (run.record["name"], run.record["labels"], run.record["cwd"])
+
+
+def test_a_directory_that_is_not_there_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(CommandNotFound):
+        jobmeter.run(["true"], cwd=tmp_path / "nowhere", store=str(tmp_path))
+    assert os.listdir(tmp_path / "journal") == []
+
+
+def test_bad_options_are_refused_before_anything_starts() -> None:
+    with pytest.raises(UsageError, match="interval"):
+        jobmeter.run(["true"], interval=-1, keep=False)
+    with pytest.raises(UsageError, match="orphans"):
+        jobmeter.run(["true"], orphans="eat", keep=False)
+    with pytest.raises(CommandNotFound):
+        jobmeter.run(["no-such-command"], keep=False)
+
+
+def test_many_jobs_at_once_share_one_sampling_thread_and_keep_their_own_figures() -> None:
+    loads = [0.1, 0.2, 0.3, 0.4]
+    burn = "import sys, time\nend = float(sys.argv[1])\nwhile time.process_time() < end: pass"
+    jobs = [jobmeter.start([sys.executable, "-S", "-c", burn, str(load)], keep=False) for load in loads]
+    assert [thread.name for thread in threading.enumerate()].count("jobmeter") == 1
+    runs = [job.wait() for job in jobs]
+    for load, run in zip(loads, runs):
+        assert run.cpu_seconds == pytest.approx(load, abs=0.06)
+
+
+def test_a_job_can_be_cancelled_with_all_it_started() -> None:
+    job = jobmeter.start(["sh", "-c", "sleep 60 & sleep 60"], keep=False)
+    time.sleep(0.2)
+    job.cancel()
+    run = job.wait()
+    assert run.status == "cancelled"
+    assert "left_running" not in run.record["provenance"]
+
+
+def test_an_exception_while_waiting_ends_the_job() -> None:
+    code = (
+        "import jobmeter, os, signal, threading\n"
+        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    jobmeter.run(['sh', '-c', 'trap \"\" INT; sleep 60'], keep=False)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "interrupted\n"
+
+
+def test_a_process_that_already_runs_can_be_measured() -> None:
+    burn = "import time\ntime.sleep(0.5)\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    process = subprocess.Popen([sys.executable, "-S", "-c", burn])
+    reaper = threading.Thread(target=process.wait)
+    reaper.start()
+    run = jobmeter.attach(process.pid, keep=False, interval=0.1)
+    reaper.join()
+    assert run.status == "completed"
+    assert run.cpu_seconds == pytest.approx(0.5, abs=0.15)
+
+
+def test_runs_are_kept_in_the_store_by_default(tmp_path: Path) -> None:
+    run = jobmeter.run(["true"], store=str(tmp_path))
+    lines = (tmp_path / "journal" / f"{run.id}.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["record"] == run.record
+
+
+def test_the_public_names_are_all_there() -> None:
+    for name in jobmeter.__all__:
+        assert getattr(jobmeter, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        jobmeter.nothing  # noqa: B018

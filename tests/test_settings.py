@@ -1,0 +1,87 @@
+"""Where settings come from: the call, then the environment, then the project's file, then the user's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.running import environment, jobmeter, workplace
+
+
+def interval_used(arguments: list[str], *, project: str = "", user: str = "", **variables: str) -> float:
+    folder = workplace()
+    Path(folder, "deep", "below").mkdir(parents=True)
+    if project:
+        Path(folder, "jobmeter.toml").write_text(project)
+    if user:
+        Path(folder, "config", "jobmeter").mkdir(parents=True)
+        Path(folder, "config", "jobmeter", "config.toml").write_text(user)
+    settings = {**environment(), "HOME": folder, "XDG_CONFIG_HOME": f"{folder}/config", **variables}
+    report = f"{folder}/r.json"
+    options = ["--quiet", "--store", folder, "--report", report, *arguments]
+    done = jobmeter("run", *options, "true", env=settings, cwd=f"{folder}/deep/below")
+    assert done.returncode == 0, done.stderr
+    record: dict[str, Any] = json.loads(Path(report).read_text())
+    return float(record["provenance"]["interval_seconds"])
+
+
+def test_the_default_is_one_second() -> None:
+    assert interval_used([]) == 1.0
+
+
+def test_the_users_file_goes_before_the_default() -> None:
+    assert interval_used([], user='interval = "2s"') == 2.0
+
+
+def test_the_projects_file_is_found_above_and_goes_before_the_users() -> None:
+    assert interval_used([], user="interval = 2", project="interval = 3") == 3.0
+
+
+def test_the_environment_goes_before_files() -> None:
+    assert interval_used([], project="interval = 3", JOBMETER_INTERVAL="4") == 4.0
+
+
+def test_the_command_line_goes_before_all() -> None:
+    assert interval_used(["--interval", "5"], project="interval = 3", JOBMETER_INTERVAL="4") == 5.0
+
+
+def test_measurements_are_selected_by_the_environment() -> None:
+    folder = workplace()
+    settings = {**environment(), "HOME": folder, "JOBMETER_MEASUREMENTS": "proc_processes,rusage_*"}
+    jobmeter("run", "--quiet", "--report", f"{folder}/r.json", "true", env=settings)
+    record = json.loads(Path(folder, "r.json").read_text())
+    assert set(record["measurements"]) == {
+        "proc_processes", "rusage_cpu_seconds", "rusage_user_seconds", "rusage_system_seconds", "rusage_maxrss",
+    }  # fmt: skip
+
+
+def test_the_store_is_named_by_the_environment() -> None:
+    folder = workplace()
+    jobmeter("run", "--quiet", "true", env={**environment(), "HOME": folder, "JOBMETER_STORE": f"{folder}/mine"})
+    assert len(list(Path(folder, "mine", "journal").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("intervall = 2", "there is no setting 'intervall'. Did you mean 'interval'?"),
+        ("interval = 0", "interval: '0' is not above 0"),
+        ("orphans = 'eat'", "orphans: 'eat' is none of"),
+    ],
+)
+def test_a_bad_setting_is_named_with_its_file(content: str, words: str) -> None:
+    folder = workplace()
+    Path(folder, "jobmeter.toml").write_text(content)
+    done = jobmeter("run", "true", cwd=folder)
+    assert done.returncode == 2
+    assert f"{folder}/jobmeter.toml" in done.stderr
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["JOBMETER_INTERVAL"])
+def test_a_bad_variable_is_named(variable: str) -> None:
+    done = jobmeter("run", "true", env={**environment(), variable: "abc"})
+    assert (2, True) == (done.returncode, done.stderr.startswith(f"jobmeter: {variable}: 'abc'"))
