@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE := $(CURDIR)/.demo
 
-.PHONY: demo test lint check-shepherd install bench shepherd clean
+.PHONY: demo test lint bench shepherd clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(STORE)
@@ -42,8 +42,9 @@ $(VENV)/installed-for-tests: $(BIN)/python pyproject.toml scripts/install-test-p
 SHEPHERD_FLAGS := -Os -static -nostdlib -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-pie -no-pie -Wall -Wextra -Werror -Wl,--build-id=none -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-n -s
 shepherd:
-	gcc $(SHEPHERD_FLAGS) -fcf-protection=none -o src/jobmeter/launch/shepherd-x86_64 src/jobmeter/launch/shepherd.c
-	aarch64-linux-gnu-gcc $(SHEPHERD_FLAGS) -o src/jobmeter/launch/shepherd-aarch64 src/jobmeter/launch/shepherd.c
+	cd src/jobmeter/launch && gcc $(SHEPHERD_FLAGS) -fcf-protection=none -o shepherd-x86_64 shepherd.c
+	cd src/jobmeter/launch && aarch64-linux-gnu-gcc $(SHEPHERD_FLAGS) -o shepherd-aarch64 shepherd.c
+	cd src/jobmeter/launch && sha256sum shepherd.c >shepherd.built-from
 
 clean:
 	rm -rf $(VENV) $(STORE) build dist
