@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.adapters import Jobmeter
 from benchmarks.execute import empty_place, end_all, read_report, read_truth, run, start, wait_for_end
 from benchmarks.peers import Missing
 from benchmarks.table import print_table
@@ -77,6 +78,9 @@ def _left(tool: Tool, place: Path) -> str:
     reading, _ = read_report(tool, place)
     if reading is not None and reading != type(reading)():
         return "report"
+    if isinstance(tool, Jobmeter):
+        lines = [line for path in place.rglob("*.jsonl") for line in path.read_bytes().splitlines()]
+        return f"journal, {sum(line.startswith(b'[') for line in lines)} windows" if lines else "nothing"
     sizes = [path.stat().st_size for path in place.rglob("*") if path.is_file() and path.name not in _NOT_THE_TOOLS]
     return f"samples ({sum(sizes)} bytes)" if sum(sizes) else "nothing"
 

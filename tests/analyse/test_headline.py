@@ -46,7 +46,7 @@ def test_the_order_of_trust_is_the_written_one() -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"cgroup_cpu_seconds": 10.0, "perf_cpu_seconds": 10.2}, "cgroup_cpu_seconds"),
+        ({"cgroup_cpu_seconds": 10.0, "perf_cpu_seconds": 10.09}, "cgroup_cpu_seconds"),
         ({"cgroup_cpu_seconds": 10.0, "perf_cpu_seconds": 10.5}, "perf_cpu_seconds"),
         ({"cgroup_cpu_seconds": 10.0, "proc_cpu_seconds": 12.0}, "proc_cpu_seconds"),
         ({"perf_cpu_seconds": 5.0, "rusage_cpu_seconds": 9.0, "proc_cpu_seconds": 7.0}, "rusage_cpu_seconds"),

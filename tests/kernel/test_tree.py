@@ -36,7 +36,7 @@ class FakeProc:
 
     def tree(self) -> Tree:
         """Without kept descriptors: those of plain files outlive the file, those of /proc do not."""
-        return Tree(self.machine, ROOT, keep=())
+        return Tree(self.machine, ROOT, keep_open=0)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_zombie_is_a_member_that_does_not_run(fake: FakeProc) -> None:
 def test_with_an_only_child_processes_already_there_are_not_looked_at(fake: FakeProc) -> None:
     fake.put(101, ROOT)
     fake.put(102, ROOT)
-    tree = Tree(fake.machine, ROOT, only_child=101, keep=())
+    tree = Tree(fake.machine, ROOT, only_child=101, keep_open=0)
     tree.refresh()
     fake.put(103, 101)
     fake.newest(103)

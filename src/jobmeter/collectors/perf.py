@@ -59,6 +59,8 @@ class PerfCollector:
         open_event("task_clock", os.getpid()).close()
 
     def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
+        if target.group is not None and wanted == self.default:
+            wanted -= {CPU_PERCENT.key}  # the cgroup tells the same rate
         return PerfSource(target, wanted)
 
 
@@ -71,6 +73,7 @@ class PerfSource:
         self._clock = self._open("task_clock")
         self._faults = self._open("page_faults")
         self._rate = CpuPercent(time.monotonic())
+        self._tells_rate = CPU_PERCENT.key in wanted
         self._events: dict[str, Event] = {}
         for key in sorted(wanted & _EVENT_OF.keys()):
             event = self._try_open(_EVENT_OF[key])
@@ -103,7 +106,7 @@ class PerfSource:
         seconds = self._clock.read() / 1e9
         readings: Readings = {CPU.key: round(seconds, 6)}
         percent = self._rate.update(time.monotonic(), seconds, last=last)
-        if percent is not None:
+        if percent is not None and self._tells_rate:
             readings[CPU_PERCENT.key] = percent
         for key, event in self._events.items():
             readings[key] = event.read()

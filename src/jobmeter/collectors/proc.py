@@ -12,6 +12,7 @@ from jobmeter.errors import NoData
 from jobmeter.kernel import procfs
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
+from jobmeter.kernel.procfs import Identity
 from jobmeter.kernel.tree import Process, Tree
 from jobmeter.model import Across, Kind, Measurement, Quality
 
@@ -78,7 +79,8 @@ class ProcCollector:
     def open(self, target: Target, wanted: frozenset[str]) -> ProcSource:
         self.check(target.machine)
         if target.group is not None and wanted == self.default:
-            wanted -= _FROM_SMAPS  # the cgroup's own figures are exact, and cost the job nothing
+            # The cgroup's own figures of memory are exact, and cost the job nothing.
+            wanted -= {PSS_TOTAL.key, HWM_MAX.key}
         return ProcSource(target, wanted)
 
 
@@ -89,9 +91,9 @@ class ProcSource:
         self._target = target
         self._machine = target.machine
         self._wanted = wanted
-        keep = ("stat", "io") if wanted & _FROM_IO else ("stat",)
         only_child = None if target.root_is_job else target.main
-        self._tree = Tree(self._machine, target.root, only_child, keep)
+        self._tree = Tree(self._machine, target.root, only_child)
+        self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self._switches = Ledger()
         self._roster = Roster(self._machine, {target.main: target.command} if target.command else {})
@@ -106,6 +108,8 @@ class ProcSource:
     def read(self, moment: Moment) -> Readings:
         if not (moment.quiet and self._unchanged):
             self._unchanged = self._look()
+        elif self._shares.behind:
+            self._unchanged |= self._memory_shares([process for process in self._counted() if process.alive])
         return {**self._unchanged, **self._cpu(last=False)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
@@ -126,10 +130,10 @@ class ProcSource:
         if not alive:
             return readings
         readings |= self._levels(alive)
-        if (hwm := self._high_marks.update(alive)) is not None:
+        if HWM_MAX.key in self._wanted and (hwm := self._high_marks.update(alive)) is not None:
             readings[HWM_MAX.key] = hwm
-        if self._wanted & _FROM_SMAPS and (shares := self._shares.update(alive)):
-            readings |= {PSS_TOTAL.key: [s.pss for s in shares], USS_TOTAL.key: [s.uss for s in shares]}
+        if self._wanted & _FROM_SMAPS:
+            readings |= self._memory_shares(alive)
         if self._wanted & _FROM_STATUS:
             readings |= self._from_status(alive)
         return readings
@@ -157,6 +161,14 @@ class ProcSource:
             readings[CMD.key] = [self._roster.cmd(process) for process in alive]
         return readings
 
+    def _memory_shares(self, alive: list[Process]) -> Readings:
+        shares = self._shares.update(alive)
+        return {PSS_TOTAL.key: [s.pss for s in shares], USS_TOTAL.key: [s.uss for s in shares]} if shares else {}
+
+    def incomplete(self) -> frozenset[str]:
+        """Keys whose highest moment may have gone unread."""
+        return frozenset(_FROM_SMAPS) if self._shares.missed_the_top else frozenset()
+
     def _counted(self) -> list[Process]:
         """The processes that make up the job."""
         members = [*self._tree.members.values()]
@@ -168,20 +180,26 @@ class ProcSource:
         """The counters by now: each process's own first, then the sum."""
         # A shepherd is no part of the job, but inherits the accounts of all it waited for.
         everyone = counted if self._target.root_is_job else [self._tree.root, *counted]
-        return self._ledger.update({process.identity: self._account(process) for process in everyone})
+        self._accounts = {process.identity: self._account(process) for process in everyone}
+        return self._ledger.update(self._accounts)
 
     def _account(self, process: Process) -> Account:
         stat = process.stat
-        io: tuple[int, ...] = _NO_IO
-        if self._wanted & _FROM_IO:
-            try:
-                io = procfs.parse_io(process.read(self._machine, "io"))
-            except (OSError, ValueError):
-                pass  # another user's process, or gone
         ticks = stat.user + stat.system + stat.children_user + stat.children_system
         faults = stat.minor_faults + stat.children_minor_faults
+        before = self._accounts.get(process.identity)
+        if before is not None and before.faults == faults and before.used[0] == ticks:
+            # It did hardly anything: what little I/O there may be is told by the next reading, or at its end.
+            return before._replace(parent=stat.ppid)
+        io = self._io(process) if self._wanted & _FROM_IO and (ticks or before is None) else _NO_IO
         major = stat.major_faults + stat.children_major_faults
         return Account(stat.ppid, faults, stat.children_minor_faults, (ticks, *io, major))
+
+    def _io(self, process: Process) -> tuple[int, ...]:
+        try:
+            return procfs.read_io(self._machine, process.identity.pid)
+        except (OSError, ValueError):
+            return _NO_IO  # another user's process, or gone
 
     def _cpu(self, *, last: bool) -> Readings:
         seconds = (self._totals[0] - self._base[0]) / TICKS_PER_SECOND
@@ -192,7 +210,7 @@ class ProcSource:
         swap, accounts = [], {}
         for process in alive:
             try:
-                status = procfs.parse_status(process.read(self._machine, "status"))
+                status = procfs.read_status(self._machine, process.identity.pid)
             except OSError:
                 continue
             swap.append(status.swap or 0)

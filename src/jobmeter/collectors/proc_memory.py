@@ -77,8 +77,10 @@ class Shares:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._allowance = Allowance(share=0.01, at_first=0.06)
+        self._allowance = Allowance(share=0.02, at_first=0.06)
         self._read_at = -1
+        self._largest_read = self._largest_skipped = 0
+        self.behind = False  # something changed and could not be read yet
         self._shares: list[procfs.SmapsRollup] = []
 
     def update(self, alive: list[Process]) -> list[procfs.SmapsRollup]:
@@ -88,12 +90,22 @@ class Shares:
         if mark == self._read_at:
             return self._shares
         size = sum(process.stat.rss for process in alive)
-        if not self._allowance.covers(size * _SMAPS_SECONDS_PER_BYTE + len(alive) * _SMAPS_SECONDS_PER_PROCESS):
+        self.behind = not self._allowance.covers(
+            size * _SMAPS_SECONDS_PER_BYTE + len(alive) * _SMAPS_SECONDS_PER_PROCESS
+        )
+        if self.behind:
+            self._largest_skipped = max(self._largest_skipped, size)
             return []
+        self._largest_read = max(self._largest_read, size)
         with self._allowance:
             self._shares = [share for process in alive if (share := self._read(process)) is not None]
         self._read_at = mark
         return self._shares
+
+    @property
+    def missed_the_top(self) -> bool:
+        """Whether the processes were larger at a moment that was too costly to read."""
+        return self._largest_skipped > 1.05 * self._largest_read
 
     def _read(self, process: Process) -> procfs.SmapsRollup | None:
         try:

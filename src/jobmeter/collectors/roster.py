@@ -11,6 +11,7 @@ from jobmeter.kernel.procfs import Identity
 from jobmeter.kernel.tree import Process
 
 LISTED = 20
+_FEW = 3 * LISTED
 
 
 class Dead:
@@ -69,14 +70,19 @@ class Roster:
             if stat.rss > entry.rss_peak:
                 entry.rss_peak = stat.rss
             if stat.comm != entry.comm:  # new, or it executed another program
-                entry.comm, entry.cmd = stat.comm, self._read_cmd(process)
+                entry.comm, entry.cmd = stat.comm, self._read_cmd(process, few=len(self._live) <= _FEW)
+            elif entry.cmd.startswith("[") and stat.user + stat.system > 0:
+                entry.cmd = self._read_cmd(process, few=True)
             entry.last_seen = now
 
-    def _read_cmd(self, process: Process) -> str:
+    def _read_cmd(self, process: Process, *, few: bool) -> str:
+        """The command line; of many processes that did nothing so far, the name will do."""
         pid = process.identity.pid
         if pid in self._known:
             return self._known[pid]
         try:
+            if not few and not process.stat.user + process.stat.system:
+                return procfs.parse_cmdline(b"", process.stat.comm)
             return procfs.read_cmdline(self._machine, pid, process.stat.comm)
         except OSError:
             return procfs.parse_cmdline(b"", process.stat.comm)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from jobmeter.kernel.machine import Machine, read_bytes
+from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity, Stat, last_pid, parse_stat, read_stat
 
 _KEEP_OPEN = 600
@@ -16,37 +16,35 @@ _KEEP_OPEN = 600
 
 
 class Process:
-    """One process and its open files: a kept descriptor never shows a pid's next owner."""
+    """One process and its open stat file: a kept descriptor never shows a pid's next owner."""
 
-    __slots__ = ("_descriptors", "identity", "present", "stat")
+    __slots__ = ("_descriptor", "identity", "present", "stat")
 
-    def __init__(self, identity: Identity, stat: Stat) -> None:
+    def __init__(self, identity: Identity, stat: Stat, descriptor: int = -1) -> None:
         self.identity = identity
         self.stat = stat
         self.present = True
-        self._descriptors: dict[str, int] = {}
+        self._descriptor = descriptor
 
-    def keep_open(self, machine: Machine, name: str) -> bool:
-        """Keep a file of the process open, so that reading it again is one call."""
+    @classmethod
+    def open(cls, machine: Machine, pid: int) -> Process:
+        """OSError or ValueError when there is no such process, or no longer."""
+        descriptor = os.open(f"{machine.proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            descriptor = os.open(f"{machine.proc}/{self.identity.pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        self._descriptors[name] = descriptor
-        return True
-
-    def read(self, machine: Machine, name: str) -> bytes:
-        """The file `name` of /proc/PID; OSError when the process is gone or does not allow it."""
-        descriptor = self._descriptors.get(name)
-        if descriptor is not None:
-            return os.pread(descriptor, 4096, 0)
-        return read_bytes(f"{machine.proc}/{self.identity.pid}/{name}")
+            stat = parse_stat(os.pread(descriptor, 4096, 0))
+        except (OSError, ValueError):
+            os.close(descriptor)
+            raise
+        return cls(Identity(pid, stat.start), stat, descriptor)
 
     def reread(self, machine: Machine) -> bool:
         """Read `stat` anew; False when the process is gone."""
         stat: Stat | None
         try:
-            stat = parse_stat(self.read(machine, "stat"))
+            if self._descriptor >= 0:
+                stat = parse_stat(os.pread(self._descriptor, 4096, 0))
+            else:
+                stat = read_stat(machine, self.identity.pid)
         except (OSError, ValueError):
             stat = None
         self.present = stat is not None and stat.start == self.identity.start
@@ -60,37 +58,39 @@ class Process:
         """Whether it can still run: zombies only wait for their parent to notice."""
         return self.stat.state not in "ZX"
 
-    def close(self) -> int:
-        """Let go of the open files; return how many there were."""
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-        closed = len(self._descriptors)
-        self._descriptors = {}
-        return closed
+    def close(self) -> bool:
+        """Let go of the stat file; False if that was done before."""
+        if self._descriptor < 0:
+            return False
+        os.close(self._descriptor)
+        self._descriptor = -1
+        return True
 
 
 class Tree:
     """The descendants of `root`; the root itself is not among `members`."""
 
     def __init__(
-        self, machine: Machine, root: int, only_child: int | None = None, keep: tuple[str, ...] = ("stat",)
+        self, machine: Machine, root: int, only_child: int | None = None, *, keep_open: int = _KEEP_OPEN
     ) -> None:
-        """Follow the descendants of `root`, with the files `keep` of each held open.
+        """Follow the descendants of `root`, with up to `keep_open` of their stat files held open.
 
         With `only_child` given, that is its one descendant so far, and the
         processes already on the machine need not be looked at.
         """
-        self._keep = keep
         self._machine = machine
+        self._keep_open = keep_open
         self._kept_open = 0
         self._last_pid = ""
         self._known: set[int] = set()
         self.members: dict[int, Process] = {}
         self.vanished: list[Process] = []
-        self.root = self._open(root, read_stat(machine, root))
+        self.root = Process.open(machine, root)
+        if not keep_open:
+            self.root.close()
         if only_child is not None:
             self._known = self._present()
-            self.members[only_child] = self._open(only_child, read_stat(machine, only_child))
+            self._adopt(Process.open(machine, only_child))
 
     def refresh(self) -> None:
         """Read every member anew and find new ones; who is gone is in `vanished` until next time."""
@@ -106,32 +106,35 @@ class Tree:
 
     def _find_new(self) -> None:
         present = self._present()
-        strangers = {}
+        strangers: dict[int, Process] = {}
         for pid in sorted(present - self._known):
             try:
-                strangers[pid] = read_stat(self._machine, pid)
+                strangers[pid] = Process.open(self._machine, pid)
             except (OSError, ValueError):
                 present.discard(pid)
         self._known = present
         grown = True
         while grown:
             grown = False
-            for pid, stat in list(strangers.items()):
-                if stat.ppid in self.members or stat.ppid == self.root.identity.pid:
-                    self.members[pid] = self._open(pid, strangers.pop(pid))
+            for pid, process in list(strangers.items()):
+                if process.stat.ppid in self.members or process.stat.ppid == self.root.identity.pid:
+                    self._adopt(strangers.pop(pid))
                     grown = True
-        # Whose parent was not listed yet is looked at again next time.
-        self._known -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
+        for pid, process in strangers.items():
+            process.close()
+            parent = process.stat.ppid
+            if parent and parent not in present:
+                self._known.discard(pid)  # its parent was not listed yet: both are looked at next time
 
     def _present(self) -> set[int]:
         return {int(name) for name in os.listdir(self._machine.proc) if name.isdigit()}
 
-    def _open(self, pid: int, stat: Stat) -> Process:
-        process = Process(Identity(pid, stat.start), stat)
-        for name in self._keep:
-            if self._kept_open < _KEEP_OPEN and process.keep_open(self._machine, name):
-                self._kept_open += 1
-        return process
+    def _adopt(self, process: Process) -> None:
+        self.members[process.identity.pid] = process
+        if self._kept_open < self._keep_open:
+            self._kept_open += 1
+        else:
+            process.close()
 
     def _remove(self, pid: int) -> None:
         process = self.members.pop(pid)

@@ -6,14 +6,18 @@ FIRST = 0.01
 """Seconds after the start of the first sample; the gaps double from there up to the interval."""
 
 
-def next_offset(elapsed: float, interval: float) -> float:
+FIRST_WINDOW = 1.0
+"""The same for windows: what is known of a job reaches its journal early, should jobmeter be killed."""
+
+
+def next_offset(elapsed: float, interval: float, first: float = FIRST) -> float:
     """The offset from the job's start of the first sample that lies after `elapsed`.
 
     Regular samples are at multiples of the interval: one that comes late, or is
     missed, does not move those after it.
     """
     if elapsed < interval:
-        offset = FIRST
+        offset = first
         while offset <= elapsed:
             offset *= 2
         return min(offset, interval)

@@ -10,11 +10,13 @@ from typing import NamedTuple
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Source
 from jobmeter.errors import NoData
 from jobmeter.meter.aggregate import CounterSummary, Summary, combine, new_summary
-from jobmeter.meter.schedule import Peek, next_offset
+from jobmeter.meter.schedule import FIRST_WINDOW, Peek, next_offset
 from jobmeter.model import Kind, Measurement, Value
 
 _STIRRED = 64
 """Page faults between two samples that make a sample worth taking: 256 KiB, or 128 MiB of huge pages."""
+_READ_ANEW = 30.0
+"""Seconds after which a job is looked at even though nothing of it ran."""
 _EXTRA_SHARE = 0.02
 """Share of the time that samples outside the schedule may take."""
 
@@ -64,15 +66,16 @@ class Watch:
         self._run: dict[str, Summary] = {}
         self._window: dict[str, Summary] = {}
         self._window_samples = 0
-        self._window_end = window
+        self._window_end = next_offset(0.0, window, first=FIRST_WINDOW)
         self._read_at: dict[str, float] = {}
         self._next_sample = self.started + next_offset(0.0, interval)
         self._regular_samples = 0
         self._first_regular = self._last_regular = 0.0
         self._peek = Peek()
         self._next_peek = self.started + self._peek.gap
-        self._extra_seconds = 0.0
+        self._extra_seconds = self._last_cost = 0.0
         self._pulse = -1
+        self._read_anew_at = 0.0
         self._faults = 0
         self.finished = False
 
@@ -89,7 +92,7 @@ class Watch:
                 self._sample(now)
                 self._note_regular(now - self.started)
                 self._next_sample = self.started + next_offset(time.monotonic() - self.started, self._interval)
-            elif self._memory_stirs() and self._extra_seconds < _EXTRA_SHARE * (now - self.started):
+            elif self._memory_stirs() and self._extra_seconds + self._last_cost < _EXTRA_SHARE * (now - self.started):
                 before = self.sampling_seconds
                 self._sample(now)
                 self._extra_seconds += self.sampling_seconds - before
@@ -126,8 +129,10 @@ class Watch:
     def _sample(self, now: float) -> None:
         began = time.monotonic()
         pulse = self._cpu_nanoseconds()
-        # Once a window everything is read anew: reclaim and swap change a process that does not run.
-        quiet = pulse is not None and pulse == self._pulse and self._window_samples > 0
+        # At times everything is read anew: reclaim and swap change a process that does not run.
+        quiet = pulse is not None and pulse == self._pulse and began < self._read_anew_at
+        if not quiet:
+            self._read_anew_at = began + _READ_ANEW
         self._pulse = -1 if pulse is None else pulse
         self._faults = self._page_faults() or 0
         moment = Moment(now, quiet)
@@ -140,7 +145,8 @@ class Watch:
         self.samples += 1
         self._window_samples += 1
         elapsed = time.monotonic() - self.started
-        self.sampling_seconds += time.monotonic() - began
+        self._last_cost = time.monotonic() - began
+        self.sampling_seconds += self._last_cost
         self._on_sample(Sample(elapsed, values))
         if elapsed >= self._window_end:
             self._close_window(elapsed)
@@ -168,7 +174,7 @@ class Watch:
     def _close_window(self, elapsed: float) -> None:
         if not self._window:
             return
-        cells = {key: summary.cell(self._measurements[key].unit) for key, summary in self._window.items()}
+        cells = {key: self._window[key].cell(m.unit) for key, m in self._measurements.items() if key in self._window}
         processes = self.live_processes() if self._per_process else []
         for key, summary in self._window.items():
             if key in self._run:
@@ -176,7 +182,7 @@ class Watch:
             else:
                 self._run[key] = summary
         samples, self._window, self._window_samples = self._window_samples, {}, 0
-        self._window_end = (elapsed // self._window_seconds + 1) * self._window_seconds
+        self._window_end = next_offset(elapsed, self._window_seconds, first=FIRST_WINDOW)
         self._on_window(Window(elapsed, samples, cells, processes))
 
     def finish(self, ending: Ending) -> None:
@@ -206,6 +212,14 @@ class Watch:
             for key, m in self._measurements.items()
             if key in self._run
         }
+
+    def incomplete(self) -> set[str]:
+        """Keys that some source could not read when it mattered: they are at least what they say."""
+        keys: set[str] = set()
+        for source in self._sources.values():
+            if hasattr(source, "incomplete"):
+                keys |= source.incomplete()
+        return keys
 
     def processes(self) -> list[ProcessUse]:
         for source in self._sources.values():

@@ -14,7 +14,7 @@ from jobmeter.journal.writer import JournalWriter
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample, Watch, Window
-from jobmeter.model import Measurement, Outcome, Record, Requirement
+from jobmeter.model import Measurement, Outcome, Quality, Record, Requirement
 from jobmeter.report import record as records
 
 
@@ -139,7 +139,7 @@ class Measuring:
             result,
             summary=self.watch.summary(),
             processes=self.watch.processes(),
-            measurements=self._measurements,
+            measurements=self._as_measured(),
             wall_seconds=wall,
             ended=ended,
             left_running=left_running,
@@ -152,6 +152,14 @@ class Measuring:
             if self.journal.failed is not None:
                 self._warn(f"the journal is incomplete: {self.journal.failed}")
         return record, result
+
+    def _as_measured(self) -> dict[str, Measurement]:
+        """The descriptions, with the quality that was reached in this run."""
+        incomplete = self.watch.incomplete()
+        return {
+            key: m._replace(quality=Quality.AT_LEAST) if key in incomplete else m
+            for key, m in self._measurements.items()
+        }
 
     def _provenance(self) -> dict[str, Any]:
         collectors: dict[str, dict[str, Any]] = {}
