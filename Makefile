@@ -29,13 +29,13 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Python has no venv here. On Debian: apt-get install python3-venv'; exit 1; }
 
 $(VENV)/installed: $(BIN)/python pyproject.toml
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 $(VENV)/installed-for-tests: $(BIN)/python pyproject.toml scripts/install-test-parts
 	@scripts/install-test-parts
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable . --group test
 	@touch $@ $(VENV)/installed
 
 # The compiled shepherd is committed: users need no compiler. See src/jobmeter/launch/shepherd.c.
