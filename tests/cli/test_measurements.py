@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobmeter.cli.measurements import listing, markdown
 from jobmeter.collectors import load_all
-from tests.running import ROOT
+from tests.running import ROOT, meter
 
 
 def test_every_measurement_is_listed_with_its_description() -> None:
@@ -27,3 +27,11 @@ def test_the_documentation_of_measurements_is_what_the_code_says() -> None:
 
 def test_rows_are_json_that_can_be_read() -> None:
     assert json.loads(json.dumps(listing())) == listing()
+
+
+def test_a_key_that_this_kernel_does_not_tell_is_not_available_here() -> None:
+    rows = {row["key"]: row for row in listing()}
+    done = meter("sleep", "0.4", options=["--measurements", "cgroup_*,perf_*"])
+    for key, row in rows.items():
+        if row["source"] in ("cgroup", "perf"):
+            assert row["available"] == (key in done.record["measurements"]), key

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from jobmeter.cli.options import Parser
-from jobmeter.collectors import availability, load_all
+from jobmeter.collectors import load_all, unavailable
 
 
 def main(arguments: list[str]) -> int:
@@ -33,16 +33,16 @@ def listing() -> list[dict[str, Any]]:
     """One object a measurement; `why` only where it is not available."""
     rows = []
     for collector in load_all():
-        why = availability(collector)
+        missing = unavailable(collector)
         for m in collector.measurements:
             row = {
                 "key": m.key,
                 "source": collector.name,
                 **m.described(),
                 "default": m.key in collector.default,
-                "available": why is None,
+                "available": m.key not in missing,
             }
-            rows.append(row if why is None else {**row, "why": why})
+            rows.append({**row, "why": missing[m.key]} if m.key in missing else row)
     return rows
 
 
@@ -57,9 +57,12 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         here = "yes" if row["available"] else "no"
         table.add_row(row["key"], row["unit"], row["kind"], row["quality"], here, row["help"])
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160).print(table)
-    missing = {row["source"]: row["why"] for row in rows if not row["available"]}
-    for source, why in missing.items():
-        print(f"{source}_ is not available here: {why}", file=sys.stderr)
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["available"]:
+            reasons.setdefault(row["why"], []).append(row["key"])
+    for why, keys in reasons.items():
+        print(f"not here: {', '.join(keys)}: {why}", file=sys.stderr)
 
 
 def markdown() -> str:

@@ -88,6 +88,15 @@ def _matching(pattern: str, keys: list[str], collectors: list[Collector]) -> set
     return matches
 
 
+def unavailable(collector: Collector, machine: Machine = THIS_MACHINE) -> dict[str, str]:
+    """The keys that cannot be measured here, each with the reason."""
+    why = availability(collector, machine)
+    if why is not None:
+        return {m.key: why for m in collector.measurements}
+    missing: dict[str, str] = collector.missing(machine) if hasattr(collector, "missing") else {}
+    return missing
+
+
 def availability(collector: Collector, machine: Machine = THIS_MACHINE) -> str | None:
     """Why nothing can be measured with it here; None when it can."""
     try:

@@ -69,6 +69,15 @@ class CgroupCollector:
     def check(self, machine: Machine) -> None:
         create_group(machine, "check").remove()
 
+    def missing(self, machine: Machine) -> dict[str, str]:
+        """Keys that a group has no file for here."""
+        group = create_group(machine, "check")
+        keys = frozenset(m.key for m in self.measurements)
+        found = CgroupSource(group, keys).read(Moment(time.monotonic()))
+        group.remove()
+        why = f"cgroup v{group.version} of this kernel does not tell it"
+        return {key: why for key in keys - found.keys() - {CPU_PERCENT.key}}
+
     def open(self, target: Target, wanted: frozenset[str]) -> CgroupSource:
         if target.group is None:
             raise NoData("the job has no cgroup of its own")

@@ -93,7 +93,10 @@ class ProcessLister(Protocol):
 
 
 class Collector(Protocol):
-    """One source of measurements, described."""
+    """One source of measurements, described.
+
+    A collector of which some keys may be missing here also has `missing(machine) -> {key: why}`.
+    """
 
     name: str
     measurements: tuple[Measurement, ...]

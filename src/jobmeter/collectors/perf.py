@@ -58,6 +58,20 @@ class PerfCollector:
     def check(self, machine: Machine) -> None:
         open_event("task_clock", os.getpid()).close()
 
+    def missing(self, machine: Machine) -> dict[str, str]:
+        """Keys that cannot be counted here, by this user."""
+        found = {}
+        for key, name in _EVENT_OF.items():
+            try:
+                event = open_event(name, os.getpid())
+            except NoData as reason:
+                found[key] = str(reason)
+                continue
+            event.close()
+            if key == SWITCHES.key and event.user_only:
+                found[key] = "ordinary users may not count them"
+        return found
+
     def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
         if target.group is not None and wanted == self.default:
             wanted -= {CPU_PERCENT.key}  # the cgroup tells the same rate
