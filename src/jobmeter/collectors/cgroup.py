@@ -76,7 +76,7 @@ class CgroupCollector:
         found = CgroupSource(group, keys).read(Moment(time.monotonic()))
         group.remove()
         why = f"cgroup v{group.version} of this kernel does not tell it"
-        return {key: why for key in keys - found.keys() - {CPU_PERCENT.key}}
+        return dict.fromkeys(keys - found.keys() - {CPU_PERCENT.key}, why)
 
     def open(self, target: Target, wanted: frozenset[str]) -> CgroupSource:
         if target.group is None:
