@@ -62,11 +62,25 @@ def test_bad_options_are_refused_before_anything_starts() -> None:
         jobmeter.run(["no-such-command"], keep=False)
 
 
+def sampling_threads() -> int:
+    return [thread.name for thread in threading.enumerate()].count("jobmeter")
+
+
+def test_the_sampling_thread_ends_when_there_is_no_job() -> None:
+    jobmeter.run(["true"], keep=False)
+    end = time.monotonic() + 20
+    while sampling_threads() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert sampling_threads() == 0
+    assert jobmeter.run(["true"], keep=False).exit_code == 0
+
+
 def test_many_jobs_at_once_share_one_sampling_thread_and_keep_their_own_figures() -> None:
     loads = [0.1, 0.2, 0.3, 0.4]
     burn = "import sys, time\nend = float(sys.argv[1])\nwhile time.process_time() < end: pass"
+    before = sampling_threads()
     jobs = [jobmeter.start([sys.executable, "-S", "-c", burn, str(load)], keep=False) for load in loads]
-    assert [thread.name for thread in threading.enumerate()].count("jobmeter") == 1
+    assert sampling_threads() <= before + 1
     runs = [job.wait() for job in jobs]
     for load, run in zip(loads, runs):
         assert run.cpu_seconds == pytest.approx(load, abs=0.06)

@@ -10,15 +10,19 @@ import time
 from jobmeter.meter.watch import Watch
 
 
+_IDLE = 2.0
+"""Seconds without a job after which the thread ends; the next job starts another."""
+
+
 class Meter:
-    """Starts its thread with the first job; sleeps while no job is due."""
+    """Starts its thread with the first job, and ends it when there are none."""
 
     def __init__(self) -> None:
+        self.cpu_seconds = 0.0
         self._changed = threading.Condition()
         self._queue: list[tuple[float, int, Watch]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
-        self.cpu_seconds = 0.0
 
     def add(self, watch: Watch) -> None:
         with self._changed:
@@ -35,19 +39,21 @@ class Meter:
             heapq.heapify(self._queue)
 
     def _run(self) -> None:
-        while True:
-            watch = self._next()
+        before = self.cpu_seconds
+        while (watch := self._next()) is not None:
             watch.tick(time.monotonic())
-            self.cpu_seconds = time.thread_time()
+            self.cpu_seconds = before + time.thread_time()
             if not watch.finished:
                 with self._changed:
                     heapq.heappush(self._queue, (watch.due(), next(self._order), watch))
 
-    def _next(self) -> Watch:
-        """Wait for the watch that is due first."""
+    def _next(self) -> Watch | None:
+        """Wait for the watch that is due first; None when there was none for a while."""
         with self._changed:
             while True:
-                delay = self._queue[0][0] - time.monotonic() if self._queue else None
-                if delay is not None and delay <= 0:
+                delay = self._queue[0][0] - time.monotonic() if self._queue else _IDLE
+                if self._queue and delay <= 0:
                     return heapq.heappop(self._queue)[2]
-                self._changed.wait(delay)
+                if not self._changed.wait(delay) and not self._queue:
+                    self._thread = None
+                    return None
