@@ -9,7 +9,6 @@ import time
 
 from jobmeter.meter.watch import Watch
 
-
 _IDLE = 2.0
 """Seconds without a job after which the thread ends; the next job starts another."""
 
