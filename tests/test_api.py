@@ -14,6 +14,10 @@ import pytest
 
 import jobmeter
 from jobmeter.errors import CommandNotFound, UsageError
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.procfs import read_cgroup
+from jobmeter.meter.watch import Sample
+from jobmeter.session.run import JobOptions, Session
 
 MIB = 1 << 20
 
@@ -48,9 +52,9 @@ def test_directory_environment_labels_and_name_reach_the_run(tmp_path: Path) -> 
 
 
 def test_a_directory_that_is_not_there_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(CommandNotFound):
+    with pytest.raises(UsageError, match="nowhere: there is no such directory"):
         jobmeter.run(["true"], cwd=tmp_path / "nowhere", store=str(tmp_path))
-    assert os.listdir(tmp_path / "journal") == []
+    assert os.listdir(tmp_path) == []
 
 
 def test_bad_options_are_refused_before_anything_starts() -> None:
@@ -84,6 +88,63 @@ def test_many_jobs_at_once_share_one_sampling_thread_and_keep_their_own_figures(
     runs = [job.wait() for job in jobs]
     for load, run in zip(loads, runs):
         assert run.cpu_seconds == pytest.approx(load, abs=0.06)
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("command", [[], ["tr\0ue"], ["/no/such/program"], ["/tmp"]])
+def test_a_job_that_cannot_be_started_leaves_no_process_group_or_descriptor(command: list[str]) -> None:
+    jobmeter.run(["true"], keep=False)
+    before = open_descriptors()
+    with pytest.raises(jobmeter.JobmeterError):
+        jobmeter.run(command, keep=False)
+    with pytest.raises(TypeError):
+        jobmeter.run(["true"], env={"NUMBER": 1}, keep=False)
+    assert before == open_descriptors()
+    for controller in ("memory", "pids"):
+        group = read_cgroup(THIS_MACHINE, "self").get(controller, "")
+        left = Path(f"/sys/fs/cgroup/{controller}{group}").glob(f"jobmeter-{os.getpid()}-*")
+        assert list(left) == []
+
+
+def test_a_job_that_ignores_the_farewell_is_killed_when_it_is_cancelled() -> None:
+    job = jobmeter.start(["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"], keep=False)
+    time.sleep(0.3)
+    threading.Timer(0.2, job.cancel).start()
+    run = job.wait()
+    assert ("cancelled", 9) == (run.status, run.record["outcome"]["signal"])
+
+
+def test_waiting_again_gives_the_same_run_and_cancelling_after_the_end_does_nothing() -> None:
+    job = jobmeter.start(["true"], keep=False)
+    run = job.wait()
+    job.cancel()
+    assert run is job.wait()
+
+
+def test_a_listener_that_fails_costs_neither_the_job_nor_its_record() -> None:
+    def fail(sample: Sample) -> None:
+        raise RuntimeError("no")
+
+    session = Session(JobOptions(["sh", "-c", "sleep 0.1; exit 3"]), on_sample=fail)
+    session.start()
+    assert session.wait()["outcome"]["exit_code"] == 3
+
+
+def test_a_forked_child_samples_its_own_jobs() -> None:
+    code = (
+        "import jobmeter, os, sys\n"
+        "jobmeter.run(['true'], keep=False)\n"
+        "if os.fork() == 0:\n"
+        "    run = jobmeter.run(['sleep', '0.5'], keep=False, interval=0.05)\n"
+        "    print(run.record['provenance']['samples'], flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert int(done.stdout) >= 8
 
 
 def test_a_job_can_be_cancelled_with_all_it_started() -> None:

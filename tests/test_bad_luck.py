@@ -60,6 +60,9 @@ def test_a_command_that_cannot_be_run_leaves_no_record(command: list[str], code:
         (["--interval", "0", "true"], "--interval: '0' is not above 0"),
         (["--interval", "-1", "true"], "--interval"),
         (["--interval", "abc", "true"], "--interval: 'abc' is not a duration"),
+        (["--interval", "0.0001", "true"], "--interval: '0.0001' is below 0.005 s, the shortest there is"),
+        (["--memory", "9" * 400, "true"], "more memory than any machine has"),
+        (["--runtime", "9" * 400, "true"], "is not a duration"),
         (["--window", "0", "true"], "--window: '0' is not above 0"),
         (["--memory", "8gigs", "true"], "--memory: '8gigs' is not an amount of memory"),
         (["--memory", "0", "true"], "--memory: '0' is not above 0"),
@@ -244,7 +247,7 @@ def test_a_stopped_job_can_be_cancelled() -> None:
     process.stdout.readline()
     time.sleep(0.3)
     process.terminate()
-    time.sleep(0.3)
+    time.sleep(1.2)
     process.terminate()
     assert process.wait(20) in (137, 143)
     process.stdout.close()

@@ -157,6 +157,23 @@ def test_ctrl_c_reaches_a_job_that_handles_it_once_only() -> None:
     assert terminal.exit_code() == 0
 
 
+def test_a_job_that_lives_with_ctrl_c_may_have_it_many_times() -> None:
+    body = (
+        "import signal, time\n"
+        "got = []\n"
+        "signal.signal(signal.SIGINT, lambda *_: (got.append(1), print('got', len(got), flush=True)))\n"
+        "print('ready', flush=True)\n"
+        "while len(got) < 5: time.sleep(0.1)\n"
+        "time.sleep(0.1)\n"
+    )
+    terminal = Terminal(command_line(["run", "--quiet", "--", interpreter(), "-c", body]))
+    terminal.read_until("ready")
+    for number in range(1, 6):
+        terminal.type("\x03")
+        terminal.read_until(f"got {number}")
+    assert terminal.exit_code() == 0
+
+
 def test_ctrl_z_stops_the_job_and_fg_brings_it_back() -> None:
     terminal = Terminal(["bash", "--norc", "-i"])
     words = " ".join(command_line(["run", "--quiet", "--"]))
@@ -215,6 +232,47 @@ def test_a_signal_to_jobmeter_ends_all_of_the_job(name: str, user: int) -> None:
     assert all(gone(pid) for pid in [*pids, daemon])
 
 
+def test_a_signal_to_the_group_is_not_taken_for_a_second_one() -> None:
+    body = "trap 'sleep 0.7; echo tidied up; exit 4' TERM; echo ready; while :; do sleep 0.1; done"
+    words = ["timeout", "0.5", *command_line(["run", "--quiet", "--", "bash", "-c", body])]
+    done = subprocess.run(
+        words, env={**environment(), "HOME": workplace()}, capture_output=True, text=True, check=False
+    )
+    assert "tidied up" in done.stdout
+
+
+def test_who_reads_the_output_sees_its_end_when_the_job_closes_it() -> None:
+    process, _ = started("run", "--quiet", "--", "sh", "-c", "echo first; exec >&-; sleep 20")
+    assert process.stdout is not None
+    assert process.stdout.read() == ""
+    assert process.poll() is None
+    process.terminate()
+    process.communicate(timeout=20)
+
+
+def test_a_captured_job_whose_reader_leaves_ends_too() -> None:
+    folder = workplace()
+    words = " ".join(command_line(["run", "--quiet", "--capture", folder, "--", "yes"]))
+    subprocess.run(
+        f"{words} | head -1", shell=True, env=environment(), check=True, timeout=30, stdout=subprocess.DEVNULL
+    )
+
+
+def test_few_descriptors_do_not_keep_a_signal_from_the_job() -> None:
+    body = "for i in $(seq 150); do sleep 60 & done; echo ready; wait"
+    words = " ".join(command_line(["run", "--quiet", "--", "bash", "-c", f"'{body}'"]))
+    process = subprocess.Popen(
+        ["bash", "-c", f"ulimit -n 64; exec {words}"], env={**environment(), "HOME": workplace()},
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(1)
+    process.terminate()
+    assert process.wait(20) == 143
+    process.stdout.close()
+
+
 def test_usr1_reaches_the_main_process_alone() -> None:
     body = "trap 'echo got it; exit 7' USR1; sleep 100 & echo ready $!; wait"
     process, line = started("run", "--quiet", "--orphans", "end", "--", "bash", "-c", body)
@@ -227,7 +285,7 @@ def test_usr1_reaches_the_main_process_alone() -> None:
 def test_a_job_that_ignores_term_is_killed_by_the_second() -> None:
     process, line = started("run", "--", "bash", "-c", "trap '' TERM; echo $$; while :; do sleep 0.1; done")
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
+    time.sleep(1.2)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)

@@ -174,3 +174,24 @@ def test_seconds_are_written_so_that_a_person_can_say_them(value: float, expecte
 )
 def test_every_other_unit_is_written_with_its_symbol_and_no_exponent(value: float, unit: str, expected: str) -> None:
     assert expected == units.text(value, unit)
+
+
+@pytest.mark.parametrize(
+    ("largest", "unit", "expected"),
+    [
+        (1.5 * 2**30, "bytes", (2.0**30, "GiB")),
+        (2**30, "bytes", (2.0**30, "GiB")),
+        (1000 * 2**20, "bytes", (2.0**20, "MiB")),
+        (0, "bytes", (1.0, "B")),
+        (100, "seconds", (1.0, "s")),
+        (120, "seconds", (60.0, "min")),
+        (7200, "seconds", (3600.0, "h")),
+        (3 * 86400, "seconds", (86400.0, "d")),
+        (3200, "percent", (1.0, "%")),
+        (12, "count", (1.0, "")),
+        (250, "watts", (1.0, "W")),
+        (3, "furlongs", (1.0, "furlongs")),
+    ],
+)
+def test_an_axis_has_a_unit_that_gives_short_numbers(largest: float, unit: str, expected: tuple[float, str]) -> None:
+    assert expected == units.scale(largest, unit)

@@ -71,13 +71,16 @@ class RunningJob:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._run: Run | None = None
 
     @property
     def id(self) -> str:
         return self._session.id
 
     def wait(self) -> Run:
-        return Run(self._session.wait())
+        if self._run is None:
+            self._run = Run(self._session.wait())
+        return self._run
 
     def cancel(self) -> None:
         """End the job with everything it started; `wait` then returns its Run."""

@@ -85,7 +85,8 @@ class Outcome(NamedTuple):
         """The exit code a shell would show: the job's own, or 128 + its signal."""
         if self.signal is not None:
             return 128 + self.signal
-        return self.exit_code or 0
+        # Not known: whoever was to tell was killed. That must not pass for a success.
+        return 125 if self.exit_code is None else self.exit_code
 
 
 Record = dict[str, Any]

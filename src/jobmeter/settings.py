@@ -13,11 +13,21 @@ from typing import Any
 from jobmeter.errors import UsageError
 from jobmeter.units import parse_bytes, parse_seconds
 
+SHORTEST_INTERVAL = 0.005
+"""Seconds. More samples than that would measure the meter."""
+
 
 def positive_seconds(text: str) -> float:
     seconds = parse_seconds(text)
     if seconds <= 0:
         raise UsageError(f"{text!r} is not above 0")
+    return seconds
+
+
+def sampling_interval(text: str) -> float:
+    seconds = positive_seconds(text)
+    if seconds < SHORTEST_INTERVAL:
+        raise UsageError(f"{text!r} is below {SHORTEST_INTERVAL:g} s, the shortest there is")
     return seconds
 
 
@@ -92,7 +102,7 @@ class Setting:
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("interval", positive_seconds, environment="JOBMETER_INTERVAL", default=1.0),
+        Setting("interval", sampling_interval, environment="JOBMETER_INTERVAL", default=1.0),
         Setting("window", positive_seconds, environment=None, default=10.0),
         Setting("measurements", key_list, environment="JOBMETER_MEASUREMENTS", default=None),
         Setting("store", directory_store, environment="JOBMETER_STORE", default=None),
@@ -118,7 +128,10 @@ def resolve(name: str, given: str | None) -> Any:
 def config_files() -> list[str]:
     """The configuration files there are, the one that goes first, first."""
     found = []
-    directory = os.getcwd()
+    try:
+        directory = os.getcwd()
+    except OSError:
+        directory = "/"  # it was deleted
     while True:
         path = os.path.join(directory, "jobmeter.toml")
         if os.path.exists(path):

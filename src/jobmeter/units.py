@@ -6,6 +6,9 @@ import re
 
 from jobmeter.errors import UsageError
 
+_LONGEST = 40  # characters: longer ones mean too much in any case
+_MOST = 1e18
+"""No number of bytes or seconds that people mean is larger."""
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([kmgtp]?)(i?b)?", re.IGNORECASE)
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -21,18 +24,21 @@ def parse_bytes(text: str) -> int:
 
     The letters are powers of 1024, as in Slurm, Docker and ulimit; `8GB` is read the same way.
     """
-    match = _BYTES.fullmatch(text.strip())
+    match = _BYTES.fullmatch(text.strip()[:_LONGEST])
     if match is None:
         raise UsageError(f"{text!r} is not an amount of memory. Write for example 512m, 8g or 1.5GiB.")
-    return round(float(match[1]) * _BINARY[match[2].lower()])
+    amount = float(match[1]) * _BINARY[match[2].lower()]
+    if amount >= _MOST:
+        raise UsageError(f"{text!r} is more memory than any machine has")
+    return round(amount)
 
 
 def parse_seconds(text: str) -> float:
     """Return the seconds that `text` means: `90`, `90s`, `1.5h`, `1h30m`, `01:30:00`, `PT1H30M`."""
-    stripped = text.strip()
+    stripped = text.strip()[:_LONGEST]
     for reader in (_seconds_plain, _seconds_clock, _seconds_iso, _seconds_parts):
         seconds = reader(stripped)
-        if seconds is not None:
+        if seconds is not None and seconds < _MOST:
             return seconds
     raise UsageError(f"{text!r} is not a duration. Write for example 90s, 2h, 1h30m, 01:30:00 or PT1H30M.")
 
@@ -84,6 +90,21 @@ def text(value: float, unit: str) -> str:
     return f"{number} {_SYMBOL.get(unit, unit)}".rstrip()
 
 
+def scale(largest: float, unit: str) -> tuple[float, str]:
+    """What to divide by, and the unit to write, so that an axis up to `largest` has short numbers."""
+    steps = _STEPS.get(unit, ((1.0, _SYMBOL.get(unit, unit)),))
+    # Time changes at two of a unit: an axis that ends at 1.2 min reads worse than one that ends at 72 s.
+    enough = abs(largest) / 2 if unit == "seconds" else abs(largest)
+    fitting = [step for step in steps if step[0] <= enough]
+    return fitting[-1] if fitting else steps[0]
+
+
+_STEPS: dict[str, tuple[tuple[float, str], ...]] = {
+    "bytes": tuple((2.0 ** (10 * power), f"{name}B") for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi"))),
+    "seconds": ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86400.0, "d")),
+    "percent": ((1.0, "%"),),
+    "count": ((1.0, ""),),
+}
 _SYMBOL = {"joules": "J", "watts": "W", "celsius": "°C"}
 
 

@@ -65,7 +65,7 @@ def test_a_sigkill_without_a_count_of_the_kernel_s_is_not_out_of_memory() -> Non
         (Outcome("timeout", 0), "stopped at its runtime limit (exit code 0)"),
         (Outcome("cancelled", None, 2), "cancelled (SIGINT)"),
         (Outcome("cancelled"), "cancelled"),
-        (Outcome("lost"), "lost: jobmeter was ended before the job"),
+        (Outcome("lost"), "lost: nobody was there to be told of its end"),
         (Outcome("running"), "still running"),
     ],
 )

@@ -33,6 +33,20 @@ def test_a_tree_is_measured_until_its_last_process_ends() -> None:
     assert "sh ended" in stderr
 
 
+def test_what_was_used_before_does_not_count() -> None:
+    folder = workplace()
+    body = "import os, time\nwhile time.process_time() < 1.5: pass\nos.write(1, b'x')\ntime.sleep(2)"
+    job = subprocess.Popen(["sh", "-c", f'{interpreter()} -c "$0"; :', body], stdout=subprocess.PIPE)
+    assert job.stdout is not None
+    job.stdout.read(1)
+    options = ["--quiet", "--interval", "0.2", "--report", f"{folder}/r.json", "--store", folder]
+    jobmeter("attach", *options, "--measurements", "default,proc_ctx_switches", str(job.pid))
+    job.wait()
+    job.stdout.close()
+    record = json.loads(Path(folder, "r.json").read_text())
+    assert record["usage"]["cpu_seconds"]["value"] < 0.3
+
+
 def test_ctrl_c_ends_the_measuring_and_not_the_process() -> None:
     folder = workplace()
     job = subprocess.Popen(["sleep", "30"])

@@ -93,7 +93,7 @@ def run_to_its_end(launched: Launched) -> Ending:
                 launched.may_be_reaped()
             elif message.kind == protocol.REAPED:
                 used = message.user_us / 1e6, message.system_us / 1e6, message.maxrss_kib * 1024
-                reaped.append(Reaped(message.pid, *used))
+                reaped.append(Reaped(*used))
     return Ending(tuple(reaped))
 
 

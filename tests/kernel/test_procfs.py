@@ -227,7 +227,7 @@ def test_a_long_command_line_is_cut_and_says_so() -> None:
 
 def test_the_newest_pid_is_the_last_word_of_loadavg(tmp_path: Path) -> None:
     (tmp_path / "loadavg").write_text("0.20 0.18 0.12 1/80 11206\n")
-    assert "11206" == procfs.last_pid(Machine(proc=str(tmp_path)))
+    assert 11206 == procfs.last_pid(Machine(proc=str(tmp_path)))
 
 
 @needs_proc

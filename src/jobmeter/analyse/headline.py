@@ -145,7 +145,10 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
     held = summary.get("cgroup_held", {}).get("peak")
     cache = summary.get("cgroup_file", {}).get("peak")
     if peak is None or held is None or cache is None:
-        return _first(summary, described, ("cgroup_mem_peak", "cgroup_held"), "peak")
+        # Not known how much of it was page cache.
+        key = "cgroup_held" if held is not None else "cgroup_mem_peak"
+        known = held if held is not None else peak
+        return None if known is None else _figure(known, key, described, Quality.SAMPLED)
     if cache <= peak * _LITTLE_CACHE or held >= peak * (1 - _LITTLE_CACHE):
         return _figure(peak, "cgroup_mem_peak", described)
     explained = held + cache >= peak * (1 - _LITTLE_CACHE)

@@ -55,7 +55,7 @@ def in_words(result: Outcome) -> str:
         "oom": "out of memory",
         "timeout": "stopped at its runtime limit",
         "cancelled": "cancelled",
-        "lost": "lost: jobmeter was ended before the job",
+        "lost": "lost: nobody was there to be told of its end",
         "running": "still running",
     }[result.status]
     return f"{phrase} ({how})" if result.signal is not None or result.exit_code is not None else phrase

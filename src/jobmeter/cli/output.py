@@ -16,7 +16,8 @@ def check_report(path: str | None) -> None:
     if path is None:
         return
     directory = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
+    place = path if os.path.exists(path) else directory
+    if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(place, os.W_OK):
         raise UsageError(
             f"--report: {path}: cannot be written there. Name a file in a directory that you may write to."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import time
 
@@ -30,10 +31,12 @@ def main(arguments: list[str]) -> int:
     session = Session(job, measure_options(options), warn=warn)
     # Held back until there is a job to hand them to.
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    Forwarder(session.receive)
     session.start()
     if capture:
         capture.start()
-    Forwarder(session.receive)
+    else:
+        let_go_of_streams(options.report)
     record = session.wait()
     if capture:
         capture.finish(wait=not record["provenance"].get("left_running"))
@@ -42,6 +45,14 @@ def main(arguments: list[str]) -> int:
     if not options.quiet:
         tell_summary(record, session.journal_path)
     return session.outcome.shell_code
+
+
+def let_go_of_streams(report: str | None) -> None:
+    """Leave stdin and stdout to the job alone: who reads them sees their end when the job closes them."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(nothing, 0, inheritable=False)
+    if report is None or not report.startswith("/dev/"):
+        os.dup2(nothing, 1, inheritable=False)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -35,7 +35,7 @@ WORKING_SET = _gauge(
 SWAP = _gauge("swap", "bytes", Quality.SAMPLED, "Memory swapped out.")
 CPU = _counter("cpu_seconds", "seconds", "CPU time of all that ever ran in the job's group.")
 CPU_PERCENT = _gauge(
-    "cpu_percent", "percent", Quality.EXACT, "CPU in use, as a rate of cgroup_cpu_seconds; 100 is one core."
+    "cpu_percent", "percent", Quality.SAMPLED, "CPU in use, as a rate of cgroup_cpu_seconds; 100 is one core."
 )
 CPU_USER = _counter("cpu_user_seconds", "seconds", "The part of cgroup_cpu_seconds in user space.")
 CPU_SYSTEM = _counter("cpu_system_seconds", "seconds", "The part of cgroup_cpu_seconds in the kernel.")

@@ -33,9 +33,8 @@ class Moment(NamedTuple):
 
 
 class Reaped(NamedTuple):
-    """What wait4 said of one process: its own use and that of children it waited for."""
+    """What wait4 said of one or more processes: their own use and that of children they waited for."""
 
-    pid: int
     user_seconds: float
     system_seconds: float
     maxrss_bytes: int

@@ -19,7 +19,7 @@ CPU = Measurement(
     "CPU time of the job and everything it started, to the nanosecond.",
 )  # fmt: skip
 CPU_PERCENT = Measurement(
-    "perf_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.EXACT,
+    "perf_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.SAMPLED,
     "CPU in use, as a rate of perf_cpu_seconds; 100 is one core.",
 )  # fmt: skip
 FAULTS = Measurement(

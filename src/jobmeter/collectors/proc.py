@@ -78,7 +78,7 @@ class ProcCollector:
 
     def open(self, target: Target, wanted: frozenset[str]) -> ProcSource:
         self.check(target.machine)
-        if target.group is not None and wanted == self.default:
+        if target.group is not None and target.group.memory_peak() is not None and wanted == self.default:
             # The cgroup's own figures of memory are exact, and cost the job nothing.
             wanted -= {PSS_TOTAL.key, HWM_MAX.key}
         return ProcSource(target, wanted)
@@ -99,8 +99,11 @@ class ProcSource:
         self._roster = Roster(self._machine, {target.main: target.command} if target.command else {})
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
+        self._switches_base: int | None = None
         self._unchanged: Readings = {}
         self._children_faults = 0
+        if target.root_is_job:
+            self._tree.refresh()
         # Counted from here: a shepherd has used a little, something already running much.
         self._base = self._totals = self._add_up(self._counted())
         self._rate = CpuPercent(time.monotonic())
@@ -165,6 +168,10 @@ class ProcSource:
         shares = self._shares.update(alive)
         return {PSS_TOTAL.key: [s.pss for s in shares], USS_TOTAL.key: [s.uss for s in shares]} if shares else {}
 
+    def outran(self, cpu_nanoseconds: int) -> bool:
+        """Whether the tree used more CPU than that, beyond what ticks may blur."""
+        return (self._totals[0] - self._base[0]) / TICKS_PER_SECOND > cpu_nanoseconds / 1e9 * 1.05 + 0.05
+
     def incomplete(self) -> frozenset[str]:
         """Keys whose highest moment may have gone unread."""
         return frozenset(_FROM_SMAPS) if self._shares.missed_the_top else frozenset()
@@ -216,7 +223,10 @@ class ProcSource:
             swap.append(status.swap or 0)
             # The kernel adds no switches to the parent: the ledger keeps those of the dead, as last seen.
             accounts[process.identity] = Account(process.stat.ppid, 1, 0, (status.context_switches,))
-        readings: Readings = dict(zip((SWITCHES.key,), self._switches.update(accounts)))
+        (switches,) = self._switches.update(accounts) or (0,)
+        if self._switches_base is None:
+            self._switches_base = switches if self._target.root_is_job else 0
+        readings: Readings = {SWITCHES.key: switches - self._switches_base}
         if swap:
             readings[SWAP_TOTAL.key] = swap
         return readings

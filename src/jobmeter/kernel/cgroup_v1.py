@@ -141,5 +141,4 @@ class GroupV1:
         for controller, directory in self._directories.items():
             directory.close()
             with contextlib.suppress(OSError):
-                cgroup_files.move_all(directory.path, self._parents[controller])
-                os.rmdir(directory.path)
+                cgroup_files.dissolve(directory.path, self._parents[controller])

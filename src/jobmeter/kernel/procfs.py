@@ -190,9 +190,9 @@ def reset_peak(machine: Machine, pid: int | str = "self") -> None:
     write_text(f"{machine.proc}/{pid}/clear_refs", "5")
 
 
-def last_pid(machine: Machine) -> str:
+def last_pid(machine: Machine) -> int:
     """The newest process or thread of the machine: unchanged means nothing was forked."""
-    return read_text(f"{machine.proc}/loadavg").split()[-1]
+    return int(read_text(f"{machine.proc}/loadavg").split()[-1])
 
 
 def _kib(line: bytes) -> int:

@@ -11,8 +11,8 @@ import os
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity, Stat, last_pid, parse_stat, read_stat
 
-_KEEP_OPEN = 600
-"""Descriptors kept on files of /proc; most systems allow 1024 and the caller needs some."""
+_KEEP_OPEN = min(600, os.sysconf("SC_OPEN_MAX") // 2)
+"""Descriptors kept on files of /proc, by all trees together; most systems allow 1024 and the caller needs some."""
 
 
 class Process:
@@ -20,22 +20,19 @@ class Process:
 
     __slots__ = ("_descriptor", "identity", "present", "stat")
 
-    def __init__(self, identity: Identity, stat: Stat, descriptor: int = -1) -> None:
+    def __init__(self, identity: Identity, stat: Stat) -> None:
         self.identity = identity
         self.stat = stat
         self.present = True
-        self._descriptor = descriptor
+        self._descriptor = -1
 
-    @classmethod
-    def open(cls, machine: Machine, pid: int) -> Process:
-        """OSError or ValueError when there is no such process, or no longer."""
-        descriptor = os.open(f"{machine.proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    def keep_open(self, machine: Machine) -> bool:
+        """Keep the stat file open, so that reading it again is one call; False when that is not possible."""
         try:
-            stat = parse_stat(os.pread(descriptor, 4096, 0))
-        except (OSError, ValueError):
-            os.close(descriptor)
-            raise
-        return cls(Identity(pid, stat.start), stat, descriptor)
+            self._descriptor = os.open(f"{machine.proc}/{self.identity.pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        return True
 
     def reread(self, machine: Machine) -> bool:
         """Read `stat` anew; False when the process is gone."""
@@ -70,6 +67,8 @@ class Process:
 class Tree:
     """The descendants of `root`; the root itself is not among `members`."""
 
+    _kept_open = 0  # of all trees of this process
+
     def __init__(
         self, machine: Machine, root: int, only_child: int | None = None, *, keep_open: int = _KEEP_OPEN
     ) -> None:
@@ -80,17 +79,17 @@ class Tree:
         """
         self._machine = machine
         self._keep_open = keep_open
-        self._kept_open = 0
-        self._last_pid = ""
+        self._last_pid = -1
         self._known: set[int] = set()
         self.members: dict[int, Process] = {}
         self.vanished: list[Process] = []
-        self.root = Process.open(machine, root)
-        if not keep_open:
-            self.root.close()
+        stat = read_stat(machine, root)
+        self.root = Process(Identity(root, stat.start), stat)
+        if keep_open:
+            self.root.keep_open(machine)
         if only_child is not None:
             self._known = self._present()
-            self._adopt(Process.open(machine, only_child))
+            self._adopt(only_child, read_stat(machine, only_child))
 
     def refresh(self) -> None:
         """Read every member anew and find new ones; who is gone is in `vanished` until next time."""
@@ -101,46 +100,44 @@ class Tree:
                 self._remove(pid)
         newest = last_pid(self._machine)
         if newest != self._last_pid or self.vanished:
+            if newest < self._last_pid:
+                self._known = set(self.members)  # pids began anew: a stranger's may be the job's by now
             self._last_pid = newest
             self._find_new()
 
     def _find_new(self) -> None:
         present = self._present()
-        strangers: dict[int, Process] = {}
+        strangers: dict[int, Stat] = {}
         for pid in sorted(present - self._known):
             try:
-                strangers[pid] = Process.open(self._machine, pid)
+                strangers[pid] = read_stat(self._machine, pid)
             except (OSError, ValueError):
                 present.discard(pid)
         self._known = present
         grown = True
         while grown:
             grown = False
-            for pid, process in list(strangers.items()):
-                if process.stat.ppid in self.members or process.stat.ppid == self.root.identity.pid:
-                    self._adopt(strangers.pop(pid))
+            for pid, stat in list(strangers.items()):
+                if stat.ppid in self.members or stat.ppid == self.root.identity.pid:
+                    self._adopt(pid, strangers.pop(pid))
                     grown = True
-        for pid, process in strangers.items():
-            process.close()
-            parent = process.stat.ppid
-            if parent and parent not in present:
-                self._known.discard(pid)  # its parent was not listed yet: both are looked at next time
+        # Whose parent was not listed yet is looked at again next time.
+        self._known -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
 
     def _present(self) -> set[int]:
         return {int(name) for name in os.listdir(self._machine.proc) if name.isdigit()}
 
-    def _adopt(self, process: Process) -> None:
-        self.members[process.identity.pid] = process
-        if self._kept_open < self._keep_open:
-            self._kept_open += 1
-        else:
-            process.close()
+    def _adopt(self, pid: int, stat: Stat) -> None:
+        process = Process(Identity(pid, stat.start), stat)
+        if Tree._kept_open < self._keep_open and process.keep_open(self._machine):
+            Tree._kept_open += 1
+        self.members[pid] = process
 
     def _remove(self, pid: int) -> None:
         process = self.members.pop(pid)
         # The pid may be in other hands by the next scan.
         self._known.discard(pid)
-        self._kept_open -= process.close()
+        Tree._kept_open -= process.close()
         self.vanished.append(process)
 
     def running(self) -> list[Process]:
@@ -153,6 +150,7 @@ class Tree:
         return [process.identity.pid for process in (*rooted, *self.running())]
 
     def close(self) -> None:
-        for process in (self.root, *self.members.values()):
-            process.close()
+        self.root.close()
+        for process in self.members.values():
+            Tree._kept_open -= process.close()
         self.members.clear()

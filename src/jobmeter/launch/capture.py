@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 
 from jobmeter.errors import UsageError
@@ -40,20 +41,26 @@ class Capture:
             thread.join(None if wait else 0.2)
 
 
-def _tee(source: int, *sinks: int) -> None:
-    """Copy to every sink; one that fails (a full disk, a closed pipe) does not stop the others."""
-    open_sinks = list(sinks)
+def _tee(source: int, stream: int, copy: int) -> None:
+    """Pass on to the stream and keep a copy. A full disk costs the copy; a closed stream is the job's to feel."""
+    copying = True
     while data := os.read(source, 65536):
-        for sink in list(open_sinks):
-            try:
-                _write_all(sink, data)
-            except OSError:
-                open_sinks.remove(sink)
-        if not open_sinks:
-            return  # nobody listens: the job gets SIGPIPE, as it would without us
+        try:
+            _write_all(stream, data)
+        except OSError:
+            os.close(source)  # the job gets SIGPIPE, as it would without us
+            return
+        try:
+            if copying:
+                _write_all(copy, data)
+        except OSError:
+            copying = False
 
 
 def _write_all(sink: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(sink, view) :]
+        try:
+            view = view[os.write(sink, view) :]
+        except BlockingIOError:
+            select.select([], [sink], [])

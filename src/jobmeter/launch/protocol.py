@@ -32,5 +32,14 @@ class Message(NamedTuple):
         return _LAYOUT.pack(*self)
 
 
+def add(sum_so_far: Message | None, message: Message) -> Message:
+    """What two processes used together; of memory the larger mark."""
+    if sum_so_far is None:
+        return message
+    added = [a + b for a, b in zip(sum_so_far[4:], message[4:])]
+    added[2] = max(sum_so_far.maxrss_kib, message.maxrss_kib)
+    return Message(REAPED, 0, 0, 0, *added)
+
+
 def unpack(data: bytes) -> Message:
     return Message(*_LAYOUT.unpack(data))

@@ -143,14 +143,10 @@ __attribute__((used)) void shepherd(long *stack)
         tell(status, FAILED, 0, (int)-job, 0);
         call(__NR_exit_group, 125, 0, 0, 0, 0);
     }
-    /* Ctrl-C, a hang-up and the like are for the job; its accounts outlive them. */
-    dispose(SIGHUP, IGNORE);
-    dispose(SIGINT, IGNORE);
-    dispose(SIGQUIT, IGNORE);
-    dispose(SIGPIPE, IGNORE);
-    dispose(SIGTERM, IGNORE);
-    dispose(SIGUSR1, IGNORE);
-    dispose(SIGUSR2, IGNORE);
+    /* Ctrl-C, a hang-up and the like are for the job; its accounts outlive them. It stops with the job. */
+    for (int signal = 1; signal <= 64; signal++)
+        if (signal != SIGCHLD && signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU && signal != SIGCONT)
+            dispose(signal, IGNORE); /* refused for SIGKILL and SIGSTOP */
     /* The job's stdin, stdout and stderr are not held open from here. */
     for (int fd = 0; fd < 3; fd++)
         call(__NR_close, fd, 0, 0, 0, 0);

@@ -29,7 +29,7 @@ class Herd:
     def __init__(self, machine: Machine, root: int, *, with_root: bool) -> None:
         self._tree: Tree | ListedTree
         if machine.has_proc():
-            self._tree = Tree(machine, root)
+            self._tree = Tree(machine, root, keep_open=0)
         else:
             from jobmeter.kernel.pslist import ListedTree
 
@@ -72,8 +72,14 @@ class Forwarder:
 
     def _run(self) -> None:
         while True:
-            if hasattr(signal, "sigwaitinfo"):
-                info = signal.sigwaitinfo(self._signals)
-                self._receive(info.si_signo, info.si_code == _SI_KERNEL)
-            else:
-                self._receive(signal.sigwait(self._signals), False)
+            number, from_terminal = self._next()
+            try:
+                self._receive(number, from_terminal)
+            except OSError:
+                continue  # no descriptor or memory to look for processes with: the next signal may fare better
+
+    def _next(self) -> tuple[int, bool]:
+        if hasattr(signal, "sigwaitinfo"):
+            info = signal.sigwaitinfo(self._signals)
+            return info.si_signo, info.si_code == _SI_KERNEL
+        return signal.sigwait(self._signals), False

@@ -47,6 +47,9 @@ def has_compiled_shepherd() -> bool:
     return _compiled_shepherd() is not None
 
 
+_LONGEST_WAIT = 86400.0
+
+
 class Streams:
     """Where the job's stdin, stdout and stderr go: descriptors, None for jobmeter's own."""
 
@@ -63,8 +66,10 @@ class Launched:
         self._control = control
         self._status = status
         self._path = path
+        self._wake_read, self._wake_write = os.pipe()
         self._poll = select.poll()
         self._poll.register(status, select.POLLIN)
+        self._poll.register(self._wake_read, select.POLLIN)
 
     def open_gate(self) -> None:
         """Let the job execute its program."""
@@ -83,7 +88,12 @@ class Launched:
 
         EOFError when it has no more to tell: every process ended.
         """
-        if not self._poll.poll(None if timeout is None else max(timeout, 0.0) * 1000):
+        # poll() takes an int of milliseconds; whoever waits for longer asks again.
+        ready = self._poll.poll(None if timeout is None else min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
+        descriptors = [descriptor for descriptor, _ in ready]
+        if self._wake_read in descriptors:
+            os.read(self._wake_read, 4096)
+        if self._status not in descriptors:
             return None
         data = os.read(self._status, protocol.SIZE)
         if not data:
@@ -92,6 +102,10 @@ class Launched:
         if message.kind == protocol.FAILED:
             raise refusal(self._path, message.value)
         return message
+
+    def wake(self) -> None:
+        """Have `next_message`, in whichever thread it waits, return at once."""
+        os.write(self._wake_write, b"w")
 
     def launcher_bytes(self) -> int:
         """The size that ru_maxrss of the job began at."""
@@ -104,8 +118,8 @@ class Launched:
         """End the shepherd. What is left of the job goes on, as a child of init."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.shepherd, signal.SIGKILL)
-        os.close(self._control)
-        os.close(self._status)
+        for descriptor in (self._control, self._status, self._wake_read, self._wake_write):
+            os.close(descriptor)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.shepherd, 0)
 
@@ -130,6 +144,9 @@ def spawn(
     except EOFError:
         launched.let_go()
         raise LaunchError(f"{path}: the job's shepherd could not start") from None
+    except BaseException:
+        launched.let_go()
+        raise
     assert message is not None
     launched.main = message.pid
     return launched

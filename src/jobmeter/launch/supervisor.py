@@ -19,6 +19,8 @@ GRACE = 5.0
 _STRAGGLE = 0.1
 """Seconds that processes may outlive the main one without being called left behind."""
 _KILL_AGAIN = 0.05
+_SAME_CALL = 1.0
+"""Seconds within which a signal that comes again is not a second one: `timeout` sends to its child and its group."""
 
 
 class Supervisor:
@@ -34,7 +36,7 @@ class Supervisor:
         before_reaping: Callable[[], None],
     ) -> None:
         self.wait_status: int | None = None
-        self.reaped: list[protocol.Message] = []
+        self.reaped: protocol.Message | None = None
         self.ended_by: str | None = None
         self.left_running = 0
         self._launched = launched
@@ -46,7 +48,8 @@ class Supervisor:
         self._runtime_ends = None if runtime is None else time.monotonic() + runtime
         self._orphans_faced_at: float | None = None
         self._kill_at: float | None = None
-        self._strikes: dict[int, int] = {}
+        self._asked: dict[int, float] = {}  # signal → when it was last handed on
+        self._closed = False
 
     def wait(self) -> None:
         """Return when every process has ended, or the job is over and leaves the rest to itself."""
@@ -60,14 +63,26 @@ class Supervisor:
                 if self._deadline_passed():
                     return
             elif message.kind == protocol.EXITED:
-                self._before_reaping()
-                self._launched.may_be_reaped()
+                try:
+                    self._before_reaping()
+                finally:
+                    self._launched.may_be_reaped()
             elif message.kind == protocol.REAPED:
-                self.reaped.append(message)
-                if message.pid == self._launched.main:
-                    self.wait_status = message.value
-                    self._runtime_ends = None
-                    self._orphans_faced_at = time.monotonic() + _STRAGGLE
+                self._note_reaped(message)
+
+    def _note_reaped(self, message: protocol.Message) -> None:
+        # However many orphans there were, what they used is kept as one sum.
+        self.reaped = protocol.add(self.reaped, message)
+        if message.pid != self._launched.main:
+            return
+        now = time.monotonic()
+        with self._lock:
+            self.wait_status = message.value
+            self._runtime_ends = None
+            self._orphans_faced_at = now + _STRAGGLE
+            by_signal = os.WIFSIGNALED(message.value) and os.WTERMSIG(message.value) in self._asked
+            if self._asked and (by_signal or now - max(self._asked.values()) < GRACE):
+                self.ended_by = self.ended_by or "cancelled"
 
     def _patience(self) -> float | None:
         deadlines = [t for t in (self._runtime_ends, self._orphans_faced_at, self._kill_at) if t is not None]
@@ -110,6 +125,8 @@ class Supervisor:
     def end(self, reason: str, *, at_once: bool = False) -> None:
         """End the whole job, because of `reason`; `at_once` spares the farewell."""
         with self._lock:
+            if self._closed:
+                return
             self.ended_by = self.ended_by or reason
             if at_once:
                 self._tell(signal.SIGKILL)
@@ -117,25 +134,29 @@ class Supervisor:
                 self._tell(signal.SIGTERM)
                 self._tell(signal.SIGCONT)  # one that is stopped could not obey
             self._kill_at = time.monotonic() + (_KILL_AGAIN if at_once else GRACE)
+            self._launched.wake()
 
     def receive(self, number: int, from_terminal: bool) -> None:
         """Hand a signal on. One that asks the job to end is for all of it.
 
-        The terminal's own (Ctrl-C) have reached the job already. A job that ignores them is
-        killed at the second SIGTERM or SIGHUP, or the third SIGINT or SIGQUIT.
+        The terminal's own (Ctrl-C) have reached the job already. A job that ignores the others is
+        killed when one is sent again, unless that is the same call to a group of processes twice.
         """
-        if number not in ENDING:
-            if not from_terminal:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(self._launched.main, number)
-            return
         with self._lock:
-            self.ended_by = self.ended_by or "cancelled"
-            self._strikes[number] = self._strikes.get(number, 0) + 1
-            enough = 3 if number in (signal.SIGINT, signal.SIGQUIT) else 2
-            if self._strikes[number] >= enough:
+            if self._closed:
+                return
+            if number not in ENDING:
+                if not from_terminal and self.wait_status is None:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(self._launched.main, number)
+                return
+            now = time.monotonic()
+            before, self._asked[number] = self._asked.get(number), now
+            if from_terminal:
+                return
+            if before is not None and now - before > _SAME_CALL:
                 self.end("cancelled", at_once=True)
-            elif not from_terminal:
+            else:
                 self._tell(number)
 
     def _tell(self, number: int) -> None:
@@ -149,6 +170,7 @@ class Supervisor:
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             if self._herd is not None:
                 self._herd.close()
                 self._herd = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import os
 import threading
 import time
 
@@ -18,12 +19,18 @@ class Meter:
 
     def __init__(self) -> None:
         self.cpu_seconds = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._changed = threading.Condition()
         self._queue: list[tuple[float, int, Watch]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
 
     def add(self, watch: Watch) -> None:
+        if self._process != os.getpid():
+            self._begin()  # forked: the thread stayed with the parent, and so did its jobs
         with self._changed:
             heapq.heappush(self._queue, (watch.due(), next(self._order), watch))
             self._changed.notify()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Source
 from jobmeter.errors import NoData
@@ -130,7 +130,7 @@ class Watch:
         began = time.monotonic()
         pulse = self._cpu_nanoseconds()
         # At times everything is read anew: reclaim and swap change a process that does not run.
-        quiet = pulse is not None and pulse == self._pulse and began < self._read_anew_at
+        quiet = pulse is not None and pulse == self._pulse and began < self._read_anew_at and not self._outran(pulse)
         if not quiet:
             self._read_anew_at = began + _READ_ANEW
         self._pulse = -1 if pulse is None else pulse
@@ -147,7 +147,7 @@ class Watch:
         elapsed = time.monotonic() - self.started
         self._last_cost = time.monotonic() - began
         self.sampling_seconds += self._last_cost
-        self._on_sample(Sample(elapsed, values))
+        self._tell(self._on_sample, Sample(elapsed, values))
         if elapsed >= self._window_end:
             self._close_window(elapsed)
 
@@ -183,7 +183,13 @@ class Watch:
                 self._run[key] = summary
         samples, self._window, self._window_samples = self._window_samples, {}, 0
         self._window_end = next_offset(elapsed, self._window_seconds, first=FIRST_WINDOW)
-        self._on_window(Window(elapsed, samples, cells, processes))
+        self._tell(self._on_window, Window(elapsed, samples, cells, processes))
+
+    def _tell(self, listener: Callable[[Any], None], what: Any) -> None:
+        try:
+            listener(what)
+        except Exception as error:  # noqa: BLE001 - whoever listens must not stop the measuring
+            self._note_failure("listener", error)
 
     def finish(self, ending: Ending) -> None:
         """Take the last readings and close the last window."""
@@ -202,8 +208,10 @@ class Watch:
             self._close_window(time.monotonic() - self.started)
 
     def close(self) -> None:
-        for source in self._sources.values():
-            source.close()
+        with self._lock:
+            self.finished = True
+            for source in self._sources.values():
+                source.close()
 
     def summary(self) -> dict[str, dict[str, object]]:
         """What was measured over the run, by key."""
@@ -238,6 +246,10 @@ class Watch:
 
     def _page_faults(self) -> int | None:
         return self._first_known("page_faults")
+
+    def _outran(self, pulse: int) -> bool:
+        """Whether some source saw more CPU used than the pulse tells: a setuid program leaves perf behind."""
+        return any(hasattr(source, "outran") and source.outran(pulse) for source in self._sources.values())
 
     def _first_known(self, question: str) -> int | None:
         for source in self._sources.values():

@@ -59,6 +59,7 @@ class Attachment:
         target = Target(root=self._pid, main=self._pid, root_is_job=True, machine=self._machine)
         self._measuring.begin(target, command, self._directory(), Requirement())
         self._measuring.go()
+        self._measuring.sync()
 
     def wait(self) -> Record:
         """Wait for the end of the whole tree, or for `stop`, and return the run record."""

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from jobmeter.collectors import Selected, select
 from jobmeter.collectors.contract import Ending, Source, Target
-from jobmeter.errors import NoData, StoreError, UsageError
+from jobmeter.errors import LaunchError, StoreError, UsageError
 from jobmeter.journal.writer import JournalWriter
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.kernel.procfs import read_stat
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample, Watch, Window
 from jobmeter.model import Measurement, Outcome, Quality, Record, Requirement
@@ -97,7 +98,13 @@ class Measuring:
 
     def go(self) -> None:
         """The job runs: sample it from now on."""
-        self._meter.add(self.watch)
+        try:
+            self._meter.add(self.watch)
+        except RuntimeError as error:
+            raise LaunchError(f"the job was not started: no thread for measuring it ({error})") from None
+
+    def sync(self) -> None:
+        """Have the header of the journal survive a crash of the machine."""
         if self.journal is not None:
             self.journal.sync()
 
@@ -107,8 +114,8 @@ class Measuring:
             name = choice.collector.name
             try:
                 sources[name] = choice.collector.open(target, choice.wanted)
-            except (NoData, OSError) as reason:
-                self.why_not.setdefault(name, str(reason))
+            except Exception as reason:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
+                self.why_not.setdefault(name, str(reason) or type(reason).__name__)
         return sources
 
     def _open_journal(self, target: Target) -> JournalWriter | None:
@@ -120,6 +127,11 @@ class Measuring:
             self._warn(f"this run is not kept: {error}. Name another place with --store.")
             return None
         writer = {"pid": os.getpid(), "root": target.root, "job": target.main}
+        try:
+            # Pids are reused: with its start time, whoever reads this knows later whether the writer still lives.
+            writer["start"] = read_stat(self.machine, os.getpid()).start
+        except (OSError, ValueError):
+            pass  # no /proc here
         journal.header({**self._begun, "writer": writer}, self._measurements)
         return journal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from jobmeter.analyse.outcome import outcome
 from jobmeter.collectors.contract import Ending, Reaped, Target
 from jobmeter.errors import JobmeterError, NoData, UsageError
 from jobmeter.kernel.cgroup import Group, create_group, enclosing_oom_kills
-from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.kernel.machine import THIS_MACHINE, Machine, read_bytes
 from jobmeter.kernel.procfs import printable
 from jobmeter.launch.spawn import Streams, spawn
 from jobmeter.launch.supervisor import Supervisor
@@ -50,6 +51,7 @@ class Session:
         on_sample: Callable[[Sample], None] = ignore,
     ) -> None:
         """UsageError, before anything is started, for options that mean nothing."""
+        _check(job)
         if job.orphans not in ORPHANS:
             raise UsageError(f"--orphans: {job.orphans!r} is none of {', '.join(ORPHANS)}")
         self.outcome: Outcome
@@ -59,6 +61,7 @@ class Session:
         self._on_sample = on_sample
         self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at)
         self._group: Group | None = None
+        self._started = threading.Event()
 
     @property
     def id(self) -> str:
@@ -71,25 +74,45 @@ class Session:
     def start(self) -> None:
         """Start the job. JobmeterError when it cannot be; then nothing is left of it."""
         job = self._job
-        environment = dict(os.environ) if job.environment is None else job.environment
         self._group = self._make_group()
         try:
-            self._launched = spawn(job.command, environment=environment, directory=job.directory, streams=job.streams)
-        except JobmeterError:
+            self._launched = spawn(
+                job.command,
+                environment=own_environment() if job.environment is None else job.environment,
+                directory=job.directory,
+                streams=job.streams,
+            )
+        except BaseException:
             self._remove_group()
             raise
+        try:
+            self._measure()
+        except BaseException:
+            # At its gate still: without our word it never runs.
+            self._launched.let_go()
+            self._remove_group()
+            raise
+        self._launched.open_gate()
+        self._started.set()
+        self._measuring.sync()
+
+    def _measure(self) -> None:
+        job = self._job
         self._oom_kills_before = enclosing_oom_kills(self._machine)
         self._enter_group()
-        self._measuring.begin(self._target(), job.command, job.directory or os.getcwd(), job.requirement)
-        self._supervisor = Supervisor(
-            self._launched,
-            self._machine,
-            orphans=job.orphans,
-            runtime=job.requirement.runtime_seconds if job.enforce else None,
-            before_reaping=self._measuring.watch.sample_now,
-        )
-        self._launched.open_gate()
-        self._measuring.go()
+        self._measuring.begin(self._target(), job.command, job.directory or present_directory(), job.requirement)
+        try:
+            self._supervisor = Supervisor(
+                self._launched,
+                self._machine,
+                orphans=job.orphans,
+                runtime=job.requirement.runtime_seconds if job.enforce else None,
+                before_reaping=self._measuring.watch.sample_now,
+            )
+            self._measuring.go()
+        except BaseException:
+            self._measuring.close(discard=True)
+            raise
 
     def wait(self) -> Record:
         """Wait for the end of the job and return the run record."""
@@ -107,7 +130,8 @@ class Session:
         return self._conclude()
 
     def receive(self, number: int, from_terminal: bool) -> None:
-        """Hand a signal on to the job."""
+        """Hand a signal on to the job, once it is there."""
+        self._started.wait()
         self._supervisor.receive(number, from_terminal)
 
     def cancel(self) -> None:
@@ -171,9 +195,8 @@ class Session:
         return used is not None and used > limit
 
     def _conclude(self) -> Record:
-        reaped = tuple(
-            Reaped(m.pid, m.user_us / 1e6, m.system_us / 1e6, m.maxrss_kib * 1024) for m in self._supervisor.reaped
-        )
+        m = self._supervisor.reaped
+        reaped = () if m is None else (Reaped(m.user_us / 1e6, m.system_us / 1e6, m.maxrss_kib * 1024),)
         ending = Ending(reaped, self._launched.launcher_bytes())
         record, self.outcome = self._measuring.conclude(ending, self._judge, self._supervisor.left_running)
         self._close()
@@ -204,3 +227,35 @@ class Session:
         if self._group is not None:
             self._group.remove()
             self._group = None
+
+
+def _check(job: JobOptions) -> None:
+    if not job.command:
+        raise UsageError("there is no command to run")
+    if any("\0" in word for word in job.command):
+        raise UsageError(f"{job.command[0]!r}: a word of the command has a NUL in it, which no program can be given")
+    if job.directory is not None and not os.path.isdir(job.directory):
+        raise UsageError(f"{job.directory}: there is no such directory to run in")
+    for name, value in job.requirement.asked().items():
+        if not 0 < value < float("inf"):
+            raise UsageError(f"{name}: {value} is not a number above 0")
+
+
+def own_environment() -> dict[str, str]:
+    """The environment this process was given: in the C locale Python adds LC_CTYPE (PEP 538)."""
+    environment = dict(os.environ)
+    if environment.get("LC_CTYPE") == "C.UTF-8":
+        try:
+            given = read_bytes("/proc/self/environ").split(b"\0")
+        except OSError:
+            return environment
+        if b"LC_CTYPE=C.UTF-8" not in given:
+            del environment["LC_CTYPE"]
+    return environment
+
+
+def present_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was deleted
