@@ -67,9 +67,7 @@ def generate(count: int, store: str, *, seed: int = 1, until: float | None = Non
     size = 0
     for first in range(0, count, RUNS_PER_FILE):
         described = {key: m.described() for key, m in measurements().items()}
-        file = shared_journal(
-            store, f"synthetic-{first:09d}", {"host": HOST, "user": "ada", "measurements": described}
-        )
+        file = shared_journal(store, f"synthetic-{first:09d}", {"host": HOST, "user": "ada", "measurements": described})
         for number in range(first, min(first + RUNS_PER_FILE, count)):
             started = end - SPAN * (1 - number / count) - 7200
             write_run(file, make_run(rng, rng.choice(jobs), number, started))

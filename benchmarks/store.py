@@ -1,0 +1,82 @@
+"""`python -m benchmarks.store [N [DIR]]`: how long commands take on a store of N runs (default a million)."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+from benchmarks.synthetic import generate
+from benchmarks.table import mib, print_table, seconds, times
+from benchmarks.tool import ROOT
+
+COMMANDS = (
+    ("ls",),
+    ("ls", "--where", 'memory_peak_bytes > 4GiB and status = "oom"'),
+    ("ls", "--where", "memory_peak_bytes > 900GiB"),
+    ("ls", "--label", "team=none"),
+    ("ls", "--sort", "memory_peak_bytes"),
+    ("show",),
+    ("show", "train-full"),
+    ("stats",),
+)
+LIMIT = 1.0
+RATE = 20_000
+_REPEATS = 3
+
+
+class Cost(NamedTuple):
+    seconds: float
+    bytes: int  # the most memory
+
+
+def main(arguments: list[str]) -> int:
+    count = int(arguments[0]) if arguments else 1_000_000
+    place = arguments[1] if len(arguments) > 1 else tempfile.mkdtemp(prefix="jobmeter-store-")
+    if not os.path.isdir(f"{place}/journal"):
+        print(f"writing {count:,} runs to {place}", file=sys.stderr)
+        generate(count, place)
+    for end in ("", "-wal", "-shm"):
+        if os.path.exists(f"{place}/index.db{end}"):
+            os.unlink(f"{place}/index.db{end}")
+    first = call(("ls",), place)
+    rate = count / first.seconds
+    print_table(
+        f"Indexing {count:,} runs", ["what", "measured", "limit", "of limit"],
+        [["runs a second", f"{rate:,.0f}", f"≥ {RATE:,}", times(rate, RATE)], ["took", seconds(first.seconds), "", ""],
+         ["memory", mib(first.bytes), "", ""], ["index", mib(os.path.getsize(f"{place}/index.db")), "", ""]],
+    )  # fmt: skip
+    rows = []
+    for command in COMMANDS:
+        cost = min(call(command, place) for _ in range(_REPEATS))
+        rows.append([" ".join(command), seconds(cost.seconds), f"{LIMIT:g} s", times(cost.seconds, LIMIT)])
+    print_table(f"Commands on {count:,} runs", ["command", "best of 3", "limit", "of limit"], rows)
+    return 0
+
+
+def call(command: tuple[str, ...], place: str) -> Cost:
+    """Run `jobmeter COMMAND` on the store there, from start to end."""
+    settings = {**os.environ, "PYTHONPATH": f"{ROOT}/src", "JOBMETER_STORE": place}
+    settings.pop("PYTHONDONTWRITEBYTECODE", None)
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobmeter", *command], env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    took = time.monotonic() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"jobmeter {' '.join(command)}: exit code {process.returncode}")
+    return Cost(took, _bytes(used))
+
+
+def _bytes(used: resource.struct_rusage) -> int:
+    return used.ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""Two runs, or two groups of runs, side by side: what changed, by how much, and whether it can be chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from jobmeter.analyse.permutation import CONFIDENCE, evidence
+from jobmeter.units import text
+
+
+class Measure(NamedTuple):
+    """A headline figure, and whether more of it is worse."""
+
+    key: str
+    name: str
+    unit: str
+    worse: bool  # False: neither more nor less is better
+
+
+MEASURES = (
+    Measure("wall_seconds", "wall time", "seconds", True),
+    Measure("cpu_seconds", "CPU time", "seconds", True),
+    Measure("cpu_mean_percent", "mean CPU", "percent", False),
+    Measure("memory_peak_bytes", "memory peak", "bytes", True),
+    Measure("memory_mean_bytes", "mean memory", "bytes", True),
+    Measure("read_bytes", "data read", "bytes", True),
+    Measure("write_bytes", "data written", "bytes", True),
+    Measure("processes_peak", "processes at once", "count", False),
+)
+
+
+class Difference(NamedTuple):
+    """One measure of A and of B; of groups, the means."""
+
+    measure: Measure
+    runs: tuple[int, int]
+    a: float
+    b: float
+    ratio: float | None  # None: A is zero
+    p: float | None  # None: too few runs to test
+    interval: tuple[float, float] | None  # of the ratio
+    verdict: str  # regression improvement change small none untested
+
+    @property
+    def difference(self) -> float:
+        return self.b - self.a
+
+    def told(self) -> dict[str, Any]:
+        """As JSON; what cannot be told is absent."""
+        entry = {
+            "key": self.measure.key,
+            "unit": self.measure.unit,
+            "a": self.a,
+            "b": self.b,
+            "difference": self.difference,
+            "ratio": self.ratio,
+            "p": self.p,
+            "interval": None if self.interval is None else list(self.interval),
+            "verdict": self.verdict,
+            "words": in_words(self),
+        }
+        return {name: value for name, value in entry.items() if value is not None}
+
+
+def compare(
+    a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]], threshold: float = 0.05
+) -> list[Difference]:
+    """B against A, for every measure that runs of both have. A change below `threshold` is told as small."""
+    found = []
+    for measure in MEASURES:
+        before = [float(run[measure.key]) for run in a if run.get(measure.key) is not None]
+        after = [float(run[measure.key]) for run in b if run.get(measure.key) is not None]
+        if before and after:
+            found.append(_difference(measure, before, after, threshold))
+    return found
+
+
+def _difference(measure: Measure, before: list[float], after: list[float], threshold: float) -> Difference:
+    a, b = fmean(before), fmean(after)
+    ratio = b / a if a > 0 else None
+    proof = evidence(before, after)
+    if proof is None:
+        verdict = "untested"
+    elif proof.p > 1 - CONFIDENCE:
+        verdict = "none"
+    elif ratio is not None and abs(ratio - 1) < threshold:
+        verdict = "small"
+    elif not measure.worse:
+        verdict = "change"
+    else:
+        verdict = "regression" if b > a else "improvement"
+    p, interval = (proof.p, proof.interval) if proof else (None, None)
+    return Difference(measure, (len(before), len(after)), a, b, ratio, p, interval, verdict)
+
+
+def in_words(difference: Difference) -> str:
+    """One sentence: `memory peak rose by 31 % (95 % interval 25 to 37 %, p < 0.001): a regression`."""
+    name, verdict = difference.measure.name, difference.verdict
+    if difference.difference == 0:
+        return f"{name}: the same"
+    if verdict == "none":
+        return f"{name}: no difference can be told ({_change(difference)}, {_proof(difference)})"
+    sentence = f"{name} {'rose' if difference.difference > 0 else 'fell'} by {_amount(difference)}"
+    if verdict == "untested":
+        return f"{sentence} ({_too_few(difference.runs)})"
+    ending = {"regression": ": a regression", "improvement": ": an improvement", "small": ": real, but small"}
+    return f"{sentence} ({_proof(difference)}){ending.get(verdict, '')}"
+
+
+def _amount(difference: Difference) -> str:
+    if difference.ratio is None:
+        return text(abs(difference.difference), difference.measure.unit)
+    return f"{_digits(abs(difference.ratio - 1))} %"
+
+
+def _change(difference: Difference) -> str:
+    if difference.ratio is None:
+        return text(difference.difference, difference.measure.unit)
+    return f"{'+' if difference.ratio >= 1 else '-'}{_digits(abs(difference.ratio - 1))} %"
+
+
+def _proof(difference: Difference) -> str:
+    parts = []
+    if difference.interval is not None:
+        low, high = difference.interval
+        # A fall is told as a fall: "fell by 20 % (15 to 25 %)".
+        fell = difference.verdict != "none" and difference.difference < 0
+        ends = (1 - high, 1 - low) if fell else (low - 1, high - 1)
+        parts.append(f"{CONFIDENCE:.0%} interval ".replace("%", " %") + " to ".join(map(_signed, ends)) + " %")
+    p = difference.p
+    if p is not None:
+        parts.append("p < 0.001" if p < 0.001 else f"p = {p:.2g}")
+    return ", ".join(parts)
+
+
+def _signed(share: float) -> str:
+    return f"-{_digits(-share)}" if share < 0 and _digits(-share) != "0" else _digits(abs(share))
+
+
+def _digits(share: float) -> str:
+    """A share as percent: two digits or more, no more than tell something."""
+    percent = 100 * share
+    return f"{percent:,.0f}" if percent >= 9.95 else f"{percent:.1f}".removesuffix(".0")
+
+
+def _too_few(runs: tuple[int, int]) -> str:
+    if runs == (1, 1):
+        return "one run each: it may be chance"
+    return f"{runs[0]} and {runs[1]} runs are too few to tell it from chance; 4 of each are enough"

@@ -1,0 +1,138 @@
+"""What many runs have in common: quantiles, totals, and how well they used what they asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+SPREAD = ("wall_seconds", "cpu_seconds", "memory_peak_bytes")
+"""The figures told as p50, p95 and max."""
+LEVELS = {"p50": 0.5, "p95": 0.95, "max": 1.0}
+
+_HOUR = 3600.0
+_GB = 2.0**30
+
+
+RunFigures = tuple[Any, ...]
+"""Of one run: its group, then FIGURES in their order; None is "not measured" or "not asked for"."""
+FIGURES = ("status", "wall_seconds", "cpu_seconds", "memory_peak_bytes", "memory_mean_bytes", "requirement_cpus")
+
+
+class Totals(NamedTuple):
+    """The sums over a group, from which rates follow; None where no run has the figure."""
+
+    runs: int
+    ended: int
+    completed: int
+    wall_seconds: float | None
+    cpu_seconds: float | None
+    byte_seconds: float | None  # mean memory, times the time it was held
+    asked_cpu_seconds: float | None  # CPUs asked for, times the time they were held
+    used_of_asked: float | None  # CPU time of the runs that asked for CPUs
+
+
+Spread = dict[str, float]
+"""`{"p50": …, "p95": …, "max": …}`"""
+
+
+class GroupStatistics(NamedTuple):
+    group: str | None  # None: runs without the label
+    totals: Totals
+    spreads: dict[str, Spread]
+
+
+def position(count: int, level: float) -> tuple[int, float]:
+    """Where the quantile lies in `count` sorted values: an index, and the way from there to the next."""
+    place = (count - 1) * level
+    return int(place), place - int(place)
+
+
+def quantile(ordered: Sequence[float], level: float) -> float:
+    """The quantile of sorted values, between two of them by straight interpolation (numpy's default)."""
+    index, part = position(len(ordered), level)
+    value = ordered[index]
+    return value + (ordered[index + 1] - value) * part if part else value
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """p50, p95 and max; empty for no values."""
+    ordered = sorted(values)
+    return {name: quantile(ordered, level) for name, level in LEVELS.items()} if ordered else {}
+
+
+def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
+    """The sums over the columns named in FIGURES."""
+    statuses, wall, cpu = columns["status"], columns["wall_seconds"], columns["cpu_seconds"]
+    asked = [
+        (cpus * seconds, used)
+        for cpus, seconds, used in zip(columns["requirement_cpus"], wall, cpu)
+        if cpus is not None and seconds is not None and used is not None
+    ]
+    held = [
+        level * seconds
+        for level, seconds in zip(columns["memory_mean_bytes"], wall)
+        if level is not None and seconds is not None
+    ]
+    return Totals(
+        runs=len(statuses),
+        ended=len(statuses) - statuses.count("running"),
+        completed=statuses.count("completed"),
+        wall_seconds=_sum(wall),
+        cpu_seconds=_sum(cpu),
+        byte_seconds=_sum(held),
+        asked_cpu_seconds=_sum([seconds for seconds, _ in asked]),
+        used_of_asked=_sum([used for _, used in asked]),
+    )
+
+
+def together(parts: Sequence[Totals]) -> Totals:
+    """The totals of all groups."""
+    columns = list(zip(*parts)) or [()] * len(Totals._fields)
+    counts = [sum(column) for column in columns[:3]]
+    return Totals(counts[0], counts[1], counts[2], *(_sum(column) for column in columns[3:]))
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def group(figures: Iterable[RunFigures]) -> list[GroupStatistics]:
+    """The statistics of each group, those of most runs first."""
+    groups: dict[str | None, list[RunFigures]] = {}
+    for run in figures:
+        members = groups.get(run[0])
+        if members is None:
+            members = groups[run[0]] = []
+        members.append(run)
+    found = []
+    for name, members in groups.items():
+        columns = dict(zip(FIGURES, list(zip(*members))[1:]))
+        spreads = {figure: spread([v for v in columns[figure] if v is not None]) for figure in SPREAD}
+        told = {figure: levels for figure, levels in spreads.items() if levels}
+        found.append(GroupStatistics(name, total(columns), told))
+    return most_first(found)
+
+
+def most_first(groups: Iterable[GroupStatistics]) -> list[GroupStatistics]:
+    return sorted(groups, key=lambda found: (-found.totals.runs, found.group or ""))
+
+
+def rates(totals: Totals) -> dict[str, float]:
+    """What the sums tell: counts, success rate, core-hours, GB-hours, efficiency; absent where unmeasured.
+
+    A GB is 2^30 bytes, as in Slurm and everywhere here.
+    """
+    told: dict[str, float] = {"runs": totals.runs}
+    if totals.ended:
+        told["success_rate"] = totals.completed / totals.ended
+    if totals.wall_seconds is not None:
+        told["wall_hours"] = totals.wall_seconds / _HOUR
+    if totals.cpu_seconds is not None:
+        told["core_hours"] = totals.cpu_seconds / _HOUR
+    if totals.byte_seconds is not None:
+        told["gb_hours"] = totals.byte_seconds / _GB / _HOUR
+    if totals.asked_cpu_seconds and totals.used_of_asked is not None:
+        told["core_hours_asked"] = totals.asked_cpu_seconds / _HOUR
+        told["cpu_efficiency"] = totals.used_of_asked / totals.asked_cpu_seconds
+    return told

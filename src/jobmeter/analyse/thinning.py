@@ -1,0 +1,47 @@
+"""Fewer points for a curve that looks the same: no peak and no trough is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def thin(low: Sequence[float | None], high: Sequence[float | None], most: int) -> list[int]:
+    """The indexes to keep, in order, about `most` of them, of a band between `low` and `high`.
+
+    The points are cut into equal stretches; of each the lowest and the highest stay, and one that is
+    missing (None), so that a gap stays a gap. The first and the last point always stay.
+    For a single curve give it twice.
+    """
+    count = len(high)
+    if count <= max(most, 2):
+        return list(range(count))
+    stretches = max((most - 2) // 2, 1)
+    kept = {0, count - 1}
+    for number in range(stretches):
+        begin, end = count * number // stretches, count * (number + 1) // stretches
+        kept.update(_extremes(low, high, begin, end))
+    return sorted(kept)
+
+
+def _extremes(low: Sequence[float | None], high: Sequence[float | None], begin: int, end: int) -> set[int]:
+    lows, highs = low[begin:end], high[begin:end]
+    if None in lows or None in highs:
+        return _extremes_with_gaps(low, high, begin, end)
+    return {begin + lows.index(min(lows)), begin + highs.index(max(highs))}  # type: ignore[type-var]
+
+
+def _extremes_with_gaps(low: Sequence[float | None], high: Sequence[float | None], begin: int, end: int) -> set[int]:
+    kept = set()
+    lowest = highest = None
+    for index in range(begin, end):
+        bottom, top = low[index], high[index]
+        if bottom is None or top is None:
+            if index == 0 or low[index - 1] is not None:
+                kept.add(index)
+            continue
+        if lowest is None or bottom < lowest[0]:
+            lowest = (bottom, index)
+        if highest is None or top > highest[0]:
+            highest = (top, index)
+    kept.update(found[1] for found in (lowest, highest) if found is not None)
+    return kept

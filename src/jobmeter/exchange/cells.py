@@ -1,0 +1,66 @@
+"""Values as other tools write them, read strictly: what cannot be true is refused, never guessed."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from jobmeter import units
+from jobmeter.errors import UsageError
+
+MOST_BYTES = 2**60
+MOST_SECONDS = 100 * 366 * 86400.0
+MOST_COUNT = 1e18
+MOST_PERCENT = 1e8
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})(\.\d+)?")
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+class BadCell(Exception):
+    """A value that cannot be read or cannot be true; the text says which and why."""
+
+
+def number(text: str, what: str, most: float = MOST_COUNT) -> float:
+    """The number that `text` is, from 0 to `most`."""
+    if not _PLAIN.fullmatch(text.strip()):
+        raise BadCell(f"{what} {text!r} is not a number")
+    return checked(float(text), what, most, text)
+
+
+def checked(value: object, what: str, most: float = MOST_COUNT, written: str | None = None) -> float:
+    """`value` as a number from 0 to `most`: of JSON, or computed from what was `written`."""
+    shown = value if written is None else written
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadCell(f"{what} {shown!r} is not a number")
+    if not math.isfinite(value) or value < 0:
+        raise BadCell(f"{what} {shown!r} is not a number from 0 up")
+    if value > most:
+        raise BadCell(f"{what} {shown!r} is more than can be")
+    return value
+
+
+def count(text: str, what: str) -> int:
+    return round(number(text, what))
+
+
+def amount(text: str, what: str) -> int:
+    """Bytes: a plain number, or one with K, M, G, T (powers of 1024)."""
+    try:
+        return round(checked(units.parse_bytes(text), what, MOST_BYTES, text))
+    except UsageError:
+        raise BadCell(f"{what} {text!r} is not an amount of bytes") from None
+
+
+def clock(text: str, what: str) -> float:
+    """Seconds of `[days-]hours:minutes:seconds[.fraction]` or `minutes:seconds[.fraction]`."""
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        raise BadCell(f"{what} {text!r} is not a time like 1-02:03:04 or 02:03.500")
+    days, parts, fraction = match[1], [int(part) for part in match[2].split(":")], match[3]
+    if days is not None:
+        # After days the hours come first, however many parts follow.
+        parts += [0] * (3 - len(parts))
+    seconds = 0.0
+    for part in parts:
+        seconds = seconds * 60 + part
+    return checked(seconds + int(days or 0) * 86400 + float(fraction or 0), what, MOST_SECONDS, text)

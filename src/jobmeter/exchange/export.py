@@ -1,0 +1,156 @@
+"""Writes tables as CSV, JSON Lines or Parquet, row by row, to a file that appears only when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import IO, Any
+
+from jobmeter.errors import JobmeterError, UsageError
+from jobmeter.exchange.tables import Column, Row
+
+FORMATS = ("csv", "jsonl", "parquet")
+_ROWS_AT_ONCE = 10_000
+
+
+def write_csv(file: IO[str], columns: Sequence[Column], rows: Iterable[Row]) -> int:
+    """Absent is an empty cell. Returns how many rows there were."""
+    names = [column.name for column in columns]
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    count = 0
+    for row in rows:
+        writer.writerow([_cell(row.get(name)) for name in names])
+        count += 1
+    return count
+
+
+def _cell(value: Any) -> Any:
+    """Surrogates stand for bytes that are no UTF-8, which no CSV holds."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "" if value is None else value
+
+
+def write_jsonl(file: IO[str], rows: Iterable[Row]) -> int:
+    """Absent is a missing key. Returns how many rows there were."""
+    count = 0
+    for row in rows:
+        file.write(json.dumps(row) + "\n")
+        count += 1
+    return count
+
+
+def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> int:
+    """Absent is null; numbers, whole numbers, texts and times have columns of their type. Returns the count of rows."""
+    arrow, parquet = _pyarrow()
+    types = {
+        "text": arrow.string(),
+        "time": arrow.timestamp("ms", "UTC"),
+        "whole": arrow.int64(),
+        "number": arrow.float64(),
+    }
+    schema = arrow.schema([(column.name, types[column.type]) for column in columns])
+    count = 0
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        for batch in _batches(rows):
+            made = [_array_values(column, batch) for column in columns]
+            arrays = [arrow.array(values, type=field.type) for values, field in zip(made, schema)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            count += len(batch)
+    return count
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        import pyarrow.parquet  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError:
+        raise UsageError(
+            "Parquet needs pyarrow, which is not installed. Install it: pip install 'jobmeter[parquet]'"
+        ) from None
+    return pyarrow, pyarrow.parquet
+
+
+def _array_values(column: Column, rows: list[Row]) -> list[Any]:
+    values = (row.get(column.name) for row in rows)
+    if column.type == "number":
+        return [None if value is None else float(value) for value in values]
+    if column.type == "whole":
+        return [None if value is None else round(value) for value in values]
+    if column.type == "time":
+        return [None if value is None else datetime.fromisoformat(value.replace("Z", "+00:00")) for value in values]
+    return [_cell(value) if isinstance(value, str) else value for value in values]
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    batch = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _ROWS_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+@contextlib.contextmanager
+def destination(path: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
+    """Where the table goes: stdout, or a file that takes its place at the end, and never if something fails."""
+    if path is None:
+        yield sys.stdout
+        return
+    check_destination(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        # A pipe or a device is written to, never replaced.
+        with _opened(path, binary) as file:
+            yield file
+        return
+    # In the same directory, so that the rename is one step; through a link, to the file that it names.
+    path = os.path.realpath(path)
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
+    except OSError as error:
+        raise UsageError(f"-o: {path}: {error.strerror}") from None
+    try:
+        with _opened(descriptor, binary) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(path))
+        os.replace(temporary, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise JobmeterError(f"{path}: {error.strerror}. Nothing was written there.") from None
+        raise
+
+
+def _opened(path: str | int, binary: bool) -> IO[Any]:
+    return open(path, "wb") if binary else open(path, "w", encoding="utf-8", newline="")
+
+
+def check_destination(path: str) -> None:
+    """UsageError, before any work, when the file cannot be made."""
+    directory = os.path.dirname(os.path.realpath(path))
+    if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
+        return
+    if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
+        raise UsageError(f"-o: {path}: cannot be written there. Name a file in a directory that you may write to.")
+
+
+def _mode(path: str) -> int:
+    """The permissions of the file that is replaced, or those that a new one would get."""
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -1,0 +1,150 @@
+"""A run that another tool recorded, made into a run record of ours.
+
+Its figures keep keys of their own (`duct_…`, `nextflow_…`, `slurm_…`, `gnutime_…`) and carry their descriptions,
+so that nobody takes them for what jobmeter measured itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Union
+
+from jobmeter import __version__
+from jobmeter.analyse.headline import usage
+from jobmeter.exchange.moments import utc
+from jobmeter.journal.reader import JournalWindow
+from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Record, Requirement
+
+SCHEMA = "jobmeter.run/1"
+_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+
+FILE_TIME = "the file's time of change"
+
+Figures = list[tuple[Measurement, dict[str, float]]]
+"""What was measured, each with what is known of it: peak, mean, total."""
+
+
+class Run(NamedTuple):
+    """One run to keep: its record, the descriptions of its measurements, its time series."""
+
+    record: Record
+    described: dict[str, dict[str, str]]
+    windows: list[JournalWindow]
+    notes: tuple[str, ...] = ()  # what of it could not be read
+
+
+class Unusable(NamedTuple):
+    """A row, or a whole log, that makes no run."""
+
+    where: str
+    why: str
+
+
+class Unfinished(NamedTuple):
+    """A job that has not ended: its figures are still to come."""
+
+    where: str
+
+
+Item = Union[Run, Unusable, Unfinished]
+Items = Iterator[Item]
+
+
+class Facts(NamedTuple):
+    """All that another tool tells of a run; None or empty is "it does not say"."""
+
+    source: str
+    identity: tuple[str, ...]  # what tells this run from all others of this source
+    where: str  # file and line
+    name: str
+    outcome: Outcome
+    figures: Figures
+    command: list[str] = []
+    started: float | None = None
+    ended: float | None = None
+    wall_seconds: float | None = None
+    written: float | None = None  # when its file was: the time of a run that has none of its own
+    requirement: Requirement = Requirement()
+    labels: dict[str, str] = {}
+    host: dict[str, Any] = {}
+    user: str | None = None
+    directory: str | None = None
+    windows: list[JournalWindow] = []
+    provenance: dict[str, Any] = {}
+    notes: tuple[str, ...] = ()
+
+
+def run_of(facts: Facts) -> Run:
+    """The run that these facts tell of."""
+    summary = {
+        measurement.key: {"unit": measurement.unit, "kind": measurement.kind.value, **fields}
+        for measurement, fields in facts.figures
+        if fields
+    }
+    described = {measurement.key: measurement.described() for measurement, fields in facts.figures if fields}
+    provenance = {name: value for name, value in facts.provenance.items() if value is not None}
+    if facts.started is None and facts.ended is None:
+        facts = facts._replace(ended=facts.written)
+        provenance["times_from"] = FILE_TIME
+    started, ended = _both_ends(facts)
+    known: Record = {
+        "schema": SCHEMA,
+        "id": stable_id(facts.source, *facts.identity),
+        "name": facts.name,
+        "command": facts.command,
+        "cwd": facts.directory,
+        "labels": {"source": facts.source, **facts.labels},
+        "host": facts.host,
+        "user": facts.user,
+        "started": None if started is None else utc(started),
+        "requirement": facts.requirement.asked(),
+        "ended": None if ended is None else utc(ended),
+        "wall_seconds": None if facts.wall_seconds is None else round(facts.wall_seconds, 3),
+        "outcome": facts.outcome._asdict(),
+        "usage": usage(summary, described, facts.wall_seconds or 0.0),
+        "measurements": summary,
+        "processes": [],
+        "provenance": {
+            "version": __version__,
+            "selected": list(summary),
+            "imported": {"from": facts.source, "where": facts.where, **provenance},
+        },
+    }
+    record = {key: value for key, value in known.items() if value is not None}
+    return Run(record, described, facts.windows, facts.notes)
+
+
+def _both_ends(facts: Facts) -> tuple[float | None, float | None]:
+    """When it started and ended; of two, the wall time gives the third."""
+    started, ended, wall = facts.started, facts.ended, facts.wall_seconds
+    if started is None and ended is not None:
+        started = ended - (wall or 0.0)
+    if ended is None and started is not None and wall is not None:
+        ended = started + wall
+    return started, ended
+
+
+def stable_id(*identity: str) -> str:
+    """A run id that is the same whenever and wherever the same run is imported."""
+    digest = hashlib.sha256("\0".join(identity).encode(errors="surrogatepass")).digest()
+    return "".join(_LETTERS[byte % 32] for byte in digest[:12])
+
+
+def gauge(key: str, unit: str, across: Across, help: str, quality: Quality = Quality.SAMPLED) -> Measurement:
+    return Measurement(key, unit, Kind.GAUGE, across, quality, help)
+
+
+def counter(key: str, unit: str, across: Across, help: str, quality: Quality = Quality.SAMPLED) -> Measurement:
+    return Measurement(key, unit, Kind.COUNTER, across, quality, help)
+
+
+def decoded(lines: Iterable[bytes]) -> Iterator[tuple[int, str | None]]:
+    """Lines with their numbers, as text; None where one is not UTF-8."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            yield number, None
+        else:
+            yield number, text.rstrip("\r\n")

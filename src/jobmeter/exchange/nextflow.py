@@ -1,0 +1,197 @@
+"""Reads Nextflow's trace: `trace.txt`, tab-separated, for people or raw, and the same as CSV.
+
+A value without a unit is raw: bytes, milliseconds, and for dates milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from typing import BinaryIO
+
+from jobmeter import units
+from jobmeter.errors import UsageError
+from jobmeter.exchange.cells import MOST_PERCENT, MOST_SECONDS, BadCell, amount, checked, count, number
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
+from jobmeter.exchange.moments import possible, timestamp
+from jobmeter.model import Across, Measurement, Outcome, Requirement
+
+SOURCE = "nextflow"
+_STATUS = {"COMPLETED": "completed", "CACHED": "completed", "FAILED": "failed", "ABORTED": "cancelled"}
+_UNFINISHED = ("NEW", "SUBMITTED", "RUNNING")
+_RAW = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+_LABELS = {"task_id": "task_id", "tag": "tag", "attempt": "attempt", "queue": "queue", "container": "container"}
+
+CPU_SECONDS = counter("nextflow_cpu_seconds", "seconds", Across.LAST, "CPU time: Nextflow's %cpu of its realtime.")
+CPU_PERCENT = gauge("nextflow_cpu_percent", "percent", Across.LAST, "CPU use over the whole task: Nextflow's %cpu.")
+MEMORY_PERCENT = gauge("nextflow_mem_percent", "percent", Across.SUM, "Share of the machine's memory: Nextflow's %mem.")
+LEVELS = {
+    "peak_rss": gauge("nextflow_peak_rss", "bytes", Across.SUM, "Sum of the processes' own peaks of resident memory."),
+    "rss": gauge("nextflow_rss", "bytes", Across.SUM, "Resident memory of all processes; shared pages count in each."),
+    "peak_vmem": gauge("nextflow_peak_vmem", "bytes", Across.SUM, "Sum of the processes' own peaks of address space."),
+    "vmem": gauge("nextflow_vmem", "bytes", Across.SUM, "Address space of all processes."),
+}
+BYTES = {
+    "rchar": counter("nextflow_rchar", "bytes", Across.SUM, "Bytes read by read(2) and the like, cached or not."),
+    "wchar": counter("nextflow_wchar", "bytes", Across.SUM, "Bytes written by write(2) and the like."),
+    "read_bytes": counter("nextflow_read_bytes", "bytes", Across.SUM, "Bytes read from disk."),
+    "write_bytes": counter("nextflow_write_bytes", "bytes", Across.SUM, "Bytes written that go to disk."),
+}
+COUNTS = {
+    "syscr": counter("nextflow_syscr", "count", Across.SUM, "Calls of read(2) and the like."),
+    "syscw": counter("nextflow_syscw", "count", Across.SUM, "Calls of write(2) and the like."),
+    "vol_ctxt": counter("nextflow_vol_ctxt", "count", Across.SUM, "Voluntary context switches."),
+    "inv_ctxt": counter("nextflow_inv_ctxt", "count", Across.SUM, "Involuntary context switches."),
+}
+_FIGURES = {"realtime", "duration", "%cpu", "%mem", *LEVELS, *BYTES}
+
+
+def header_columns(line: str) -> list[str] | None:
+    """The columns that the first line of a trace names; None when it is not one."""
+    for delimiter in ("\t", ","):
+        columns = [column.strip() for column in next(csv.reader([line], delimiter=delimiter), [])]
+        if {"name", "process"} & set(columns) and (_FIGURES | {"hash", "task_id"}) & set(columns):
+            return columns
+    return None
+
+
+def read(path: str, file: BinaryIO) -> Items:
+    columns: list[str] | None = None
+    delimiter = "\t"
+    seen: dict[tuple[str, ...], int] = {}
+    written = os.fstat(file.fileno()).st_mtime
+    for line, text in decoded(file):
+        where = f"{path}: line {line}"
+        if columns is None:
+            columns = header_columns(text or "")
+            if columns is None:
+                raise UsageError(f"{where}: names no columns of a Nextflow trace, such as name and realtime")
+            delimiter = "\t" if "\t" in (text or "") else ","
+            continue
+        if text is None:
+            yield Unusable(where, "is not UTF-8 text")
+            continue
+        if not text.strip():
+            continue
+        # Nextflow quotes nothing in its tab-separated files; a quote there is part of a name.
+        cells = next(
+            csv.reader([text], delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
+        )
+        if len(cells) != len(columns):
+            yield Unusable(where, f"has {len(cells)} cells where the header has {len(columns)}")
+            continue
+        row = {name: cell.strip() for name, cell in zip(columns, cells) if cell.strip() not in ("", "-")}
+        if row.get("status", "COMPLETED") in _UNFINISHED:
+            yield Unfinished(where)
+            continue
+        try:
+            identity = _identity(row)
+            # A trace without hash and dates may hold equal rows; the second is another run.
+            seen[identity] = seen.get(identity, 0) + 1
+            yield run_of(_facts(where, row, (*identity, str(seen[identity])), written))
+        except BadCell as bad:
+            yield Unusable(where, str(bad))
+
+
+def _identity(row: dict[str, str]) -> tuple[str, ...]:
+    """A cached task keeps its hash and dates in the trace of the run that resumed: it is the same run."""
+    dates = [row[name] for name in ("submit", "start", "complete") if name in row]
+    if "hash" in row and dates:
+        return (row["hash"], row.get("attempt", "1"), *dates)
+    if dates:
+        return (row.get("task_id", ""), row.get("name", row.get("process", "")), row.get("attempt", "1"), *dates)
+    return tuple(f"{name}={value}" for name, value in sorted(row.items()))
+
+
+def _facts(where: str, row: dict[str, str], identity: tuple[str, ...], written: float) -> Facts:
+    started, ended = _moment(row, "start"), _moment(row, "complete")
+    wall = _seconds(row, "realtime")
+    if wall is None and started is not None and ended is not None:
+        wall = checked(ended - started, "complete minus start", MOST_SECONDS)
+    name = row.get("process") or re.sub(r" \(.*\)$", "", row.get("name", ""))
+    if not name:
+        raise BadCell("has neither a process nor a name")
+    labels = {label: row[column] for column, label in _LABELS.items() if column in row}
+    if row.get("name", name) != name:
+        labels["task"] = row["name"]
+    return Facts(
+        source=SOURCE,
+        identity=identity,
+        where=where,
+        name=name,
+        outcome=_outcome(row),
+        figures=_figures(row, wall),
+        started=started,
+        ended=ended,
+        wall_seconds=wall,
+        written=written,
+        requirement=_requirement(row),
+        labels=labels,
+        host={"name": row["hostname"]} if "hostname" in row else {},
+        directory=row.get("workdir"),
+    )
+
+
+def _outcome(row: dict[str, str]) -> Outcome:
+    code = count(row["exit"], "exit") if "exit" in row else None
+    told = row.get("status")
+    if told is None:
+        return Outcome("completed" if code in (0, None) else "failed", code)
+    if told not in _STATUS:
+        raise BadCell(f"status {told!r} is none of Nextflow's")
+    return Outcome(_STATUS[told], code)
+
+
+def _requirement(row: dict[str, str]) -> Requirement:
+    return Requirement(
+        cpus=count(row["cpus"], "cpus") if "cpus" in row else None,
+        memory_bytes=amount(row["memory"], "memory") if "memory" in row else None,
+        runtime_seconds=_seconds(row, "time"),
+    )
+
+
+def _figures(row: dict[str, str], wall: float | None) -> Figures:
+    figures: Figures = []
+    for name, level in LEVELS.items():
+        # A task gone before it was looked at has 0 here, which no process can have.
+        if name in row and (value := amount(row[name], name)) > 0:
+            figures.append((level, {"peak": value}))
+    if "%cpu" in row:
+        percent = _percent(row, "%cpu")
+        figures.append((CPU_PERCENT, {"mean": percent}))
+        if wall is not None:
+            figures.append((CPU_SECONDS, {"total": round(percent / 100 * wall, 3)}))
+    if "%mem" in row:
+        figures.append((MEMORY_PERCENT, {"peak": _percent(row, "%mem")}))
+    figures += [(kept, {"total": amount(row[name], name)}) for name, kept in BYTES.items() if name in row]
+    figures += [(kept, {"total": count(row[name], name)}) for name, kept in COUNTS.items() if name in row]
+    return figures
+
+
+def _percent(row: dict[str, str], name: str) -> float:
+    return number(row[name].removesuffix("%"), name, MOST_PERCENT)
+
+
+def _seconds(row: dict[str, str], name: str) -> float | None:
+    if name not in row:
+        return None
+    if _RAW.fullmatch(row[name]):
+        return number(row[name], name, MOST_SECONDS * 1000) / 1000
+    try:
+        return checked(units.parse_seconds(row[name]), name, MOST_SECONDS, row[name])
+    except UsageError:
+        raise BadCell(f"{name} {row[name]!r} is not a duration") from None
+
+
+def _moment(row: dict[str, str], name: str) -> float | None:
+    if name not in row:
+        return None
+    if _RAW.fullmatch(row[name]):
+        return possible(float(row[name]) / 1000, name)
+    return timestamp(row[name], name)
+
+
+MEASUREMENTS: tuple[Measurement, ...] = (
+    CPU_SECONDS, CPU_PERCENT, MEMORY_PERCENT, *LEVELS.values(), *BYTES.values(), *COUNTS.values(),
+)  # fmt: skip

@@ -1,0 +1,88 @@
+"""Our own run records as JSON Lines: what `export --format jsonl --records` writes, and `import` restores.
+
+One line is one run record. Beside what a record has, `described` holds the descriptions of its measurements and,
+where they were asked for, `windows` its time series.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, BinaryIO
+
+from jobmeter.exchange.cells import MOST_SECONDS, BadCell, checked
+from jobmeter.exchange.foreign import SCHEMA, Items, Run, Unusable
+from jobmeter.exchange.moments import timestamp
+from jobmeter.journal.reader import JournalWindow
+from jobmeter.model import Record
+
+SOURCE = "records"
+STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "running", "lost")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""An id becomes the name of a file."""
+_PARTS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "outcome": dict,
+    "usage": dict,
+    "measurements": dict,
+    "labels": dict,
+    "requirement": dict,
+    "provenance": dict,
+}
+
+
+def line_of(record: Record, described: dict[str, Any], windows: list[JournalWindow] | None) -> dict[str, Any]:
+    """The object that is one line."""
+    more: dict[str, Any] = {"described": described}
+    if windows is not None:
+        more["windows"] = [[window.seconds, window.samples, window.cells] for window in windows]
+    return {**record, **more}
+
+
+def read(path: str, file: BinaryIO) -> Items:
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}: line {number}"
+        try:
+            yield _run(json.loads(line, parse_constant=_no_number))
+        except BadCell as bad:
+            yield Unusable(where, str(bad))
+        except (ValueError, RecursionError):
+            torn = "" if line.endswith(b"\n") else ": it breaks off"
+            yield Unusable(where, f"is not whole JSON{torn}")
+
+
+def _run(entry: Any) -> Run:
+    if not isinstance(entry, dict) or "schema" not in entry:
+        raise BadCell("is no run record")
+    if entry["schema"] != SCHEMA:
+        raise BadCell(f"has schema {entry['schema']!r}, this version reads {SCHEMA}")
+    described, windows = entry.pop("described", {}), entry.pop("windows", [])
+    if not isinstance(entry.get("id"), str) or not _ID.fullmatch(entry["id"]):
+        raise BadCell(f"has no id that could be one: {entry.get('id')!r}")
+    for name, wanted in _PARTS.items():
+        if not isinstance(entry.get(name), wanted):
+            raise BadCell(f"run {entry['id']}: {name} is missing or of the wrong kind")
+    if entry["outcome"].get("status") not in STATUSES:
+        raise BadCell(f"run {entry['id']}: its status {entry['outcome'].get('status')!r} is not one")
+    for name in ("started", "ended"):
+        if name in entry:
+            timestamp(str(entry[name]), name)
+    if "wall_seconds" in entry:
+        checked(entry["wall_seconds"], f"run {entry['id']}: wall_seconds", MOST_SECONDS)
+    for name, figure in entry["usage"].items():
+        checked(figure.get("value") if isinstance(figure, dict) else None, f"run {entry['id']}: {name}")
+    if not isinstance(described, dict):
+        raise BadCell(f"run {entry['id']}: described is of the wrong kind")
+    return Run(entry, described, [_window(window) for window in windows])
+
+
+def _no_number(text: str) -> None:
+    raise BadCell(f"has {text}, which is no number")
+
+
+def _window(entry: Any) -> JournalWindow:
+    if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], dict):
+        raise BadCell("has a window that is not [seconds, samples, cells]")
+    return JournalWindow(entry[0], entry[1], entry[2])

@@ -1,0 +1,200 @@
+"""Reads `sacct -P`: jobs with the rows of their steps, in whatever columns were asked for.
+
+Slurm measures steps. A job's own row has its state and times, its peak memory stands on `.batch`, `.0` and so on,
+and an empty or zero MaxRSS is one that was never sampled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from jobmeter.errors import UsageError
+from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, number
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
+from jobmeter.exchange.moments import timestamp
+from jobmeter.exchange.slurm_job import outcome, requirement, state_of, still_runs
+from jobmeter.model import Across, Measurement, Quality
+
+SOURCE = "slurm"
+_IDS = ("jobid", "jobidraw")
+_UNKNOWN = ("", "Unknown", "None", "N/A", "INVALID")
+_LABELS = ("partition", "account", "cluster", "qos")
+
+MAX_RSS = gauge(
+    "slurm_max_rss", "bytes", Across.MAX, "Resident memory of the largest task, as Slurm sampled it (MaxRSS)."
+)
+MAX_VMSIZE = gauge("slurm_max_vmsize", "bytes", Across.MAX, "Address space of the largest task (MaxVMSize).")
+CPU = counter("slurm_cpu_seconds", "seconds", Across.SUM, "CPU time of all steps (TotalCPU).")
+USER = counter("slurm_user_seconds", "seconds", Across.SUM, "CPU time in user mode of all steps (UserCPU).")
+SYSTEM = counter("slurm_system_seconds", "seconds", Across.SUM, "CPU time in the kernel of all steps (SystemCPU).")
+DISK_READ = counter("slurm_max_disk_read", "bytes", Across.MAX, "Bytes read by the task that read most (MaxDiskRead).")
+DISK_WRITE = counter("slurm_max_disk_write", "bytes", Across.MAX, "Bytes written by the task that wrote most.")
+ENERGY = counter("slurm_energy", "joules", Across.MAX, "Energy of the nodes while they worked for the job.")
+_PEAKS = {"maxrss": MAX_RSS, "maxvmsize": MAX_VMSIZE}
+_TIMES = {"totalcpu": CPU, "usercpu": USER, "systemcpu": SYSTEM}
+_LARGEST = {"maxdiskread": DISK_READ, "maxdiskwrite": DISK_WRITE}
+MEASUREMENTS: tuple[Measurement, ...] = (*_PEAKS.values(), *_TIMES.values(), *_LARGEST.values(), ENERGY)
+
+Row = dict[str, str]
+"""Cells by column, in small letters; those that say nothing are not there."""
+
+
+class Job(NamedTuple):
+    """The rows that belong together: the job's own, if there is one, and those of its steps."""
+
+    id: str
+    line: int
+    own: Row
+    steps: list[Row]
+
+
+def header_columns(line: str) -> list[str] | None:
+    """The columns that the first line names; None when it is not of `sacct -P`."""
+    columns = [column.strip().lower() for column in line.split("|")]
+    return columns if set(columns) & set(_IDS) else None
+
+
+def read(path: str, file: BinaryIO) -> Items:
+    seen: set[str] = set()
+    written = os.fstat(file.fileno()).st_mtime
+    for job in _jobs(path, file):
+        if isinstance(job, Unusable):
+            yield job
+            continue
+        where = f"{path}: line {job.line}"
+        if not job.own and job.id in seen:
+            yield Unusable(where, f"a step of job {job.id} stands apart from it. Sort the rows by job")
+            continue
+        seen.add(job.id)
+        try:
+            if still_runs(state_of(job.own, job.steps)):
+                yield Unfinished(where)
+            else:
+                yield run_of(_facts(where, job, written))
+        except BadCell as bad:
+            yield Unusable(where, f"job {job.id}: {bad}")
+
+
+def _jobs(path: str, file: BinaryIO) -> Iterator[Job | Unusable]:
+    """Rows put together; a bad one costs its job only if it is the job's own."""
+    columns: list[str] | None = None
+    job: Job | None = None
+    for line, text in decoded(file):
+        where = f"{path}: line {line}"
+        if columns is None:
+            columns = header_columns(text or "")
+            if columns is None:
+                raise UsageError(f"{where}: names no column JobID. Make it with `sacct -P`, without --noheader.")
+            continue
+        if text is None:
+            yield Unusable(where, "is not UTF-8 text")
+            continue
+        if not text.strip():
+            continue
+        cells = text.split("|")
+        if len(cells) != len(columns):
+            yield Unusable(where, f"has {len(cells)} cells where the header has {len(columns)}")
+            continue
+        row = {name: cell.strip() for name, cell in zip(columns, cells) if cell.strip() not in _UNKNOWN}
+        name = next((row[column] for column in _IDS if column in row), "")
+        base, _, step = name.partition(".")
+        if not base:
+            yield Unusable(where, "has no job id")
+        elif job is not None and step and base == job.id:
+            job.steps.append({**row, "step": step})
+        else:
+            if job is not None:
+                yield job
+            job = Job(base, line, {}, [{**row, "step": step}]) if step else Job(base, line, row, [])
+    if job is not None:
+        yield job
+
+
+def _facts(where: str, job: Job, written: float) -> Facts:
+    row = {**(job.steps[0] if job.steps else {}), **job.own}
+    started, ended, submitted = (_moment(row, name) for name in ("start", "end", "submit"))
+    wall = _wall(row)
+    if wall is None and started is not None and ended is not None and ended >= started:
+        wall = ended - started
+    identity = (row.get("cluster", ""), job.id, *_occasion(row))
+    state = state_of(job.own, job.steps)
+    ending = outcome(state, job.own, job.steps)
+    return Facts(
+        source=SOURCE,
+        identity=identity,
+        where=where,
+        name=job.own.get("jobname", job.id),  # a step is called `batch`, whatever the job
+        command=[row["submitline"]] if "submitline" in row else [],
+        outcome=ending,
+        figures=_figures(job, ended_by_itself=ending.status in ("completed", "failed")),
+        started=started if started is not None or ended is not None else submitted,
+        ended=ended,
+        wall_seconds=wall,
+        written=written,
+        requirement=requirement(row),
+        labels={"job_id": job.id, **{name: row[name] for name in _LABELS if name in row}},
+        host={"name": row["nodelist"]} if row.get("nodelist", "None assigned") != "None assigned" else {},
+        user=row.get("user"),
+        directory=row.get("workdir"),
+        provenance={"state": state} if state else {},
+    )
+
+
+def _occasion(row: Row) -> tuple[str, ...]:
+    """When it was: job ids begin anew some day, and a requeued job keeps its own."""
+    for name in ("start", "submit", "end"):
+        if name in row:
+            return (row[name],)
+    return tuple(f"{name}={value}" for name, value in sorted(row.items()))
+
+
+def _moment(row: Row, name: str) -> float | None:
+    return timestamp(row[name], name) if name in row else None
+
+
+def _wall(row: Row) -> float | None:
+    if "elapsedraw" in row:
+        return number(row["elapsedraw"], "ElapsedRaw", MOST_SECONDS)
+    return clock(row["elapsed"], "Elapsed") if "elapsed" in row else None
+
+
+def _figures(job: Job, *, ended_by_itself: bool) -> Figures:
+    figures: Figures = []
+    # Of one that was killed, nobody waited for the processes: Slurm then tells the CPU time of the shell alone.
+    trust = Quality.SAMPLED if ended_by_itself else Quality.AT_LEAST
+    quality = _quality([step for step in job.steps if step["step"] != "extern"])
+    rows = [*job.steps, job.own]
+    for name, level in _PEAKS.items():
+        if peak := _largest(rows, name):
+            figures.append((level._replace(quality=quality), {"peak": peak}))
+    for name, time in _TIMES.items():
+        # No program runs for 0 µs: that is Slurm's "not known".
+        if seconds := _seconds(job, name):
+            figures.append((time._replace(quality=trust), {"total": seconds}))
+    for name, most in _LARGEST.items():
+        if any(name in row for row in rows):
+            figures.append((most._replace(quality=quality), {"total": _largest(rows, name)}))
+    for name in ("consumedenergyraw", "consumedenergy"):
+        if joules := _largest(rows, name):
+            figures.append((ENERGY, {"total": joules}))
+            break
+    return figures
+
+
+def _quality(steps: list[Row]) -> Quality:
+    """The largest of several tasks is the least that all of them had."""
+    tasks = sum(count(step.get("ntasks", "1"), "NTasks") for step in steps)
+    return Quality.SAMPLED if tasks <= 1 else Quality.AT_LEAST
+
+
+def _largest(rows: list[Row], name: str) -> int:
+    return max((amount(row[name], name) for row in rows if name in row), default=0)
+
+
+def _seconds(job: Job, name: str) -> float:
+    """The job's own row sums up its steps; where it is missing, so do we."""
+    if name in job.own:
+        return round(clock(job.own[name], name), 6)
+    return round(sum(clock(step[name], name) for step in job.steps if name in step), 6)

@@ -1,0 +1,113 @@
+"""What Slurm says of a job as a whole: its state, how it ended and what it asked for."""
+
+from __future__ import annotations
+
+import re
+
+from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, number
+from jobmeter.model import Outcome, Requirement
+
+_STATUS = {
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "BOOT_FAIL": "failed",
+    "LAUNCH_FAILED": "failed",
+    "TIMEOUT": "timeout",
+    "DEADLINE": "timeout",
+    "OUT_OF_MEMORY": "oom",
+    "CANCELLED": "cancelled",
+    "PREEMPTED": "cancelled",
+    "REVOKED": "cancelled",
+    "NODE_FAIL": "lost",
+}
+_UNFINISHED = {
+    "PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUE_HOLD",
+    "SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SIGNALING",
+}  # fmt: skip
+_MEMORY = re.compile(r"(.*?)([nc]?)")
+_NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INFINITE")
+_LAST_SIGNAL = 64
+
+Row = dict[str, str]
+
+
+def state_of(own: Row, steps: list[Row]) -> str | None:
+    """The state as Slurm writes it; of steps alone, that of the one that ended worst."""
+    rows = [own] if "state" in own else steps
+    states = [row["state"] for row in rows if "state" in row]
+    return next((state for state in states if _word(state) != "COMPLETED"), states[0] if states else None)
+
+
+def still_runs(state: str | None) -> bool:
+    return state is not None and _word(state) in _UNFINISHED
+
+
+def outcome(state: str | None, own: Row, steps: list[Row]) -> Outcome:
+    """How it ended. Slurm writes `0:0` for a job that it ended itself: the signal then stands on a step."""
+    code, signal = _ending([own, *steps] if own else steps)
+    if state is None:
+        status = "completed" if not code and signal is None else "failed"
+    elif _word(state) in _STATUS:
+        status = _STATUS[_word(state)]
+    else:
+        raise BadCell(f"State {state!r} is none of Slurm's")
+    if status == "failed" and signal is not None:
+        status = "killed"
+    if status == "completed":
+        return Outcome(status, code or 0)
+    return Outcome(status, code or None, signal)
+
+
+def _word(state: str) -> str:
+    """`CANCELLED` of `CANCELLED by 1000` and of `CANCELLED+`."""
+    return state.split()[0].rstrip("+").upper()
+
+
+def _ending(rows: list[Row]) -> tuple[int | None, int | None]:
+    """Exit code and signal, from the first row that tells one that is not 0."""
+    known = None
+    for row in rows:
+        if "exitcode" not in row:
+            continue
+        code_text, _, signal_text = row["exitcode"].partition(":")
+        code = known = count(code_text, "ExitCode")
+        signal = count(signal_text or "0", "ExitCode")
+        # 0:125 is Slurm's own mark of an out-of-memory kill, and no signal.
+        if 0 < signal <= _LAST_SIGNAL:
+            return None, signal
+        if code:
+            return code, None
+    return known, None
+
+
+def requirement(row: Row) -> Requirement:
+    """What the job asked for."""
+    cpus = next((count(row[name], name) for name in ("reqcpus", "alloccpus", "ncpus") if name in row), None)
+    return Requirement(
+        cpus=cpus or None,
+        memory_bytes=_memory(row, cpus),
+        runtime_seconds=_limit(row),
+    )
+
+
+def _memory(row: Row, cpus: int | None) -> int | None:
+    """`4G` is of the job (since 21.08), `4Gn` of each node, `2Gc` of each CPU; 0 is all there is."""
+    match = _MEMORY.fullmatch(row.get("reqmem", ""))
+    if match is None or not match[1]:
+        return None
+    text = f"{match[1]}M" if match[1].replace(".", "", 1).isdigit() else match[1]  # megabytes, sacct(1)
+    memory = amount(text, "ReqMem")
+    if match[2] == "c":
+        return memory * cpus if cpus and memory else None
+    if match[2] == "n":
+        nodes = next((count(row[name], name) for name in ("nnodes", "allocnodes", "reqnodes") if name in row), 1)
+        return memory * (nodes or 1) or None
+    return memory or None
+
+
+def _limit(row: Row) -> float | None:
+    if "timelimitraw" in row and row["timelimitraw"] not in _NO_LIMIT:
+        return number(row["timelimitraw"], "TimelimitRaw", MOST_SECONDS / 60) * 60
+    if "timelimit" in row and row["timelimit"] not in _NO_LIMIT:
+        return clock(row["timelimit"], "Timelimit")
+    return None

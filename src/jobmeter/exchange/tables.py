@@ -1,0 +1,122 @@
+"""Tables of runs: one row a run with its headline figures, or one row a window with every measurement.
+
+Rows are plain dicts in which what was not measured is absent; the columns are told beforehand, so that a table can
+be written while it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from jobmeter.exchange.moments import timestamp, utc
+from jobmeter.journal.reader import Journal, JournalWindow
+from jobmeter.model import Kind, Record
+from jobmeter.store.fields import FIELDS
+
+Row = dict[str, Any]
+
+_WHOLE = ("exit_code", "signal", "processes_peak")
+
+
+class Column(NamedTuple):
+    """A column: its name and what stands in it: text, time, whole or number."""
+
+    name: str
+    type: str
+
+
+def run_columns() -> list[Column]:
+    """The columns of the table of runs: the fields that the store keeps of each."""
+    return [Column(name, _type(name, field.unit)) for name, field in FIELDS.items()]
+
+
+def _type(name: str, unit: str) -> str:
+    if name in _WHOLE or unit == "bytes":
+        return "whole"
+    if unit in ("text", "time"):
+        return unit
+    return "text" if unit == "json" else "number"
+
+
+def run_row(row: Row) -> Row:
+    """A run as the store tells it; labels and command only where there are any."""
+    return {name: value for name, value in row.items() if name in FIELDS and value not in (None, [], {})}
+
+
+def flat_row(row: Row) -> Row:
+    """A run for tables that hold no lists: the command as a shell would read it, the labels as JSON."""
+    flat = run_row(row)
+    if "command" in flat:
+        flat["command"] = shlex.join(flat["command"])
+    if "labels" in flat:
+        flat["labels"] = json.dumps(flat["labels"], ensure_ascii=False, sort_keys=True)
+    return flat
+
+
+WINDOW_COLUMNS = (
+    Column("id", "text"),
+    Column("name", "text"),
+    Column("seconds", "number"),
+    Column("timestamp", "time"),
+    Column("samples", "whole"),
+)
+
+
+def window_columns(journals: Iterable[Journal]) -> list[Column]:
+    """The columns that the windows of these runs need, in the order in which they first come."""
+    found: dict[str, Column] = {}
+    for journal in journals:
+        described = _described(journal)
+        for key in {key: None for window in journal.windows for key in window.cells}:
+            for column in _columns_of(key, described.get(key, {})):
+                found.setdefault(column.name, column)
+    return [*WINDOW_COLUMNS, *found.values()]
+
+
+def window_rows(journal: Journal) -> Iterator[Row]:
+    """The windows of one run."""
+    record: Record = journal.record or journal.header
+    kinds = {key: about.get("kind", "") for key, about in _described(journal).items()}
+    started = timestamp(record["started"], "started") if "started" in record else None
+    for window in journal.windows:
+        yield {**_moment(record, window, started), **_cells(window, kinds)}
+
+
+def _moment(record: Record, window: JournalWindow, started: float | None) -> Row:
+    row: Row = {"id": record["id"], "name": record["name"], "seconds": window.seconds}
+    if started is not None:
+        row["timestamp"] = utc(started + window.seconds)
+    row["samples"] = window.samples
+    return row
+
+
+def _described(journal: Journal) -> dict[str, dict[str, str]]:
+    described: dict[str, dict[str, str]] = journal.header.get("measurements", {})
+    return described
+
+
+def _columns_of(key: str, described: dict[str, str]) -> list[Column]:
+    kind = described.get("kind")
+    number = "whole" if described.get("unit") == "bytes" else "number"
+    if kind == Kind.GAUGE.value:
+        return [Column(f"{key}_peak", number), Column(f"{key}_mean", number)]
+    return [Column(key, number if kind == Kind.COUNTER.value else "text")]
+
+
+def _cells(window: JournalWindow, kinds: dict[str, str]) -> Row:
+    cells: Row = {}
+    for key, cell in window.cells.items():
+        kind = kinds.get(key, "")
+        if cell is None:
+            continue
+        if kind == Kind.GAUGE.value:
+            # One number where the level did not move.
+            cells[f"{key}_peak"], cells[f"{key}_mean"] = cell if isinstance(cell, list) else (cell, cell)
+        elif kind == Kind.COUNTER.value or isinstance(cell, str):
+            cells[key] = cell
+        else:
+            cells[key] = json.dumps(cell, ensure_ascii=False)
+    return cells

@@ -1,0 +1,99 @@
+"""Runs as a table: for people on a terminal, aligned text in a pipe."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from jobmeter.units import text
+
+_GOOD = {"completed": "green", "running": "cyan"}
+_MAY_BE_CUT = ("name", "command", "cwd", "labels")
+_QUALITY_OF = {"cpu_seconds": "cpu_quality", "cpu_mean_percent": "cpu_quality", "memory_peak_bytes": "memory_quality"}
+
+
+def heading(field: str) -> str:
+    """The field's name, without the unit that each of its cells shows."""
+    for suffix in ("_seconds", "_bytes", "_percent"):
+        field = field.removesuffix(suffix)
+    return field
+
+
+def cell(row: Mapping[str, Any], field: str, unit: str) -> str:
+    """One value of a run, for people; empty when it was not measured."""
+    name, _, key = field.partition(".")
+    value = row.get(name, {}).get(key) if key else row.get(field)
+    if value is None:
+        return ""
+    if unit == "time":
+        return local_time(str(value))
+    if isinstance(value, dict):
+        return printable(" ".join(f"{key}={entry}" for key, entry in value.items()))
+    if isinstance(value, list):
+        return printable(shlex.join(map(str, value)))
+    if isinstance(value, str):
+        return printable(value)
+    if field in ("exit_code", "signal"):
+        return str(value)
+    least = "≥ " if row.get(_QUALITY_OF.get(field, "")) == "at least" else ""
+    return least + text(value, unit)
+
+
+def local_time(iso: str) -> str:
+    """A time of a record as the clock here showed it."""
+    try:
+        return datetime.fromisoformat(iso.replace("Z", "+00:00")).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return iso
+
+
+def printable(words: str) -> str:
+    """The text on one line: what would move a terminal's cursor is shown as `?`."""
+    return words if words.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in words)
+
+
+def is_right_aligned(unit: str) -> bool:
+    return unit not in ("text", "time", "json")
+
+
+def plain_table(headings: Sequence[str], units: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Aligned lines without decoration, so that `awk` and `sort` can work on them."""
+    lines = [list(headings), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    aligned = []
+    for line in lines:
+        cells = [
+            content.rjust(width) if is_right_aligned(unit) else content.ljust(width)
+            for content, width, unit in zip(line, widths, units)
+        ]
+        aligned.append("  ".join(cells).rstrip())
+    return aligned
+
+
+def rich_table(fields: Sequence[str], units: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:
+    """The same for a terminal: what is too wide is cut, and how a run ended has a colour."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    lines = list(rows)
+    for column, (field, unit) in enumerate(zip(fields, units)):
+        widest = max((len(line[column]) for line in lines), default=0)
+        table.add_column(
+            heading(field),
+            justify="right" if is_right_aligned(unit) else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            # Of an id or a figure every letter counts; names and commands give way.
+            min_width=min(widest, 8) if field in _MAY_BE_CUT or "." in field else widest,
+        )
+    for row in lines:
+        table.add_row(
+            *(
+                Text(content, style=_GOOD.get(content, "red") if field == "status" else "")
+                for field, content in zip(fields, row)
+            )
+        )
+    return table

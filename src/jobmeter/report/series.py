@@ -1,0 +1,155 @@
+"""The curves of a run: which measurements to draw, and their values over time, from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PROCESSES
+from jobmeter.analyse.thinning import thin
+from jobmeter.analyse.timeline import level
+from jobmeter.errors import UsageError
+from jobmeter.journal.reader import Journal, JournalWindow
+from jobmeter.model import Kind
+
+_OFTEN = 0.5
+"""Some sources are read rarely (PSS is costly): one that fills fewer windows than this share makes no curve."""
+_SHORT = 3
+"""A value stands for the time since the one before it. So many windows without one are no gap, more are."""
+
+
+class Curve(NamedTuple):
+    """One measurement over a run, as steps: a value holds from the moment before it to its own."""
+
+    key: str
+    unit: str
+    help: str
+    rate: bool  # a counter, drawn as what it grew by in a second
+    times: list[float]  # seconds since the run began
+    mean: list[float | None]  # None: a gap
+    peak: list[float | None]  # equal to `mean` where only one value is known
+
+    @property
+    def highest(self) -> float:
+        return max((value for value in self.peak if value is not None), default=0.0)
+
+    @property
+    def is_band(self) -> bool:
+        """Whether peak and mean are two different lines."""
+        return self.peak != self.mean
+
+
+class Panel(NamedTuple):
+    """A curve with its heading, and what was asked for of it."""
+
+    title: str
+    curve: Curve
+    number: int  # which of the panels it is, were all of them there
+    asked: float | None = None
+
+
+class JobCurves(NamedTuple):
+    """One run, ready to be drawn."""
+
+    row: dict[str, Any]  # the row of the run: identity and headline figures
+    panels: list[Panel]
+    short: int = 4  # how much of its id tells it from the others
+
+    def panel(self, title: str) -> Panel | None:
+        return next((panel for panel in self.panels if panel.title == title), None)
+
+
+class Heading(NamedTuple):
+    title: str
+    keys: tuple[str, ...]  # the first that was measured is drawn, as for the headline figures
+    requirement: str | None = None
+    times: float = 1.0  # from the unit of the requirement to that of the curve
+
+
+# rusage tells all at the end: as a rate it would be a peak that never was.
+_CPU_COUNTERS = tuple(key for key in CPU_SECONDS if not key.startswith("rusage_"))
+CPU = Heading("CPU", (*CPU_PERCENT, *_CPU_COUNTERS), "requirement_cpus", 100.0)
+MEMORY = Heading("Memory", MEMORY_MEAN, "requirement_memory_bytes")
+STANDARD = (CPU, MEMORY, Heading("Processes", PROCESSES))
+
+
+def telling_length(ids: Sequence[str]) -> int:
+    """How many letters of their ids tell runs apart: four, or as many more as it takes."""
+    longest = max(map(len, ids), default=0)
+    return next((n for n in range(4, longest) if len({run_id[:n] for run_id in ids}) == len(ids)), longest)
+
+
+def job_curves(row: dict[str, Any], journal: Journal, keys: Sequence[str] = (), most: int = 2000) -> JobCurves:
+    """The standard panels of a run, or those of the measurements named; each of about `most` points."""
+    headings = [Heading(key, (key,)) for key in keys] or STANDARD
+    described = journal.header["measurements"]
+    panels = []
+    for number, heading in enumerate(headings):
+        key = _best_key(heading.keys, described, journal.windows)
+        if key is None:
+            continue
+        asked = row.get(heading.requirement) if heading.requirement else None
+        curve = thinned(_curve(key, described[key], journal.windows), most)
+        panels.append(Panel(heading.title, curve, number, None if asked is None else asked * heading.times))
+    return JobCurves(row, panels)
+
+
+def check_drawable(keys: Iterable[str], journal: Journal) -> None:
+    """UsageError for a measurement that the run does not have, or that is a text."""
+    described = journal.header["measurements"]
+    for key in keys:
+        if key not in described:
+            raise UsageError(f"{key}: not measured in run {journal.header['id']}. It has: {', '.join(described)}.")
+        if described[key]["kind"] not in (Kind.GAUGE.value, Kind.COUNTER.value):
+            raise UsageError(f"{key}: a {described[key]['kind']}, which makes no curve")
+
+
+def thinned(curve: Curve, most: int) -> Curve:
+    """The curve with at most about so many points, every peak kept."""
+    kept = thin(curve.mean, curve.peak, most)
+    if len(kept) == len(curve.times):
+        return curve
+    return curve._replace(
+        times=[curve.times[index] for index in kept],
+        mean=[curve.mean[index] for index in kept],
+        peak=[curve.peak[index] for index in kept],
+    )
+
+
+def _best_key(keys: Sequence[str], described: dict[str, Any], windows: list[JournalWindow]) -> str | None:
+    filled = {key: sum(key in window.cells for window in windows) for key in keys if key in described}
+    enough = _OFTEN * max(filled.values(), default=0)
+    return next((key for key, count in filled.items() if count and count >= enough), None)
+
+
+def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) -> Curve:
+    rate, unit = described["kind"] == Kind.COUNTER.value, described["unit"]
+    # Seconds in a second are a share: 100 % is one core, or one device, all the time.
+    share = rate and unit == "seconds"
+    unit, times = ("percent", 100.0) if share else (unit, 1.0)
+    curve = Curve(key, unit, described.get("help", ""), rate and not share, [], [], [])
+    before = known = 0.0  # the ends of the window before, and of the last one that had a value
+    missing = 0
+    for window in windows:
+        cell = window.cells.get(key)
+        if rate and cell is not None:
+            cell = times * cell / (window.seconds - before) if window.seconds > before else None
+        if cell is None:
+            missing += 1
+        else:
+            if missing > _SHORT:
+                _add(curve, before, None, None)
+                known = before
+            peak, mean = level(cell)
+            if not curve.times or missing > _SHORT:
+                _add(curve, known, mean, peak)
+            _add(curve, window.seconds, mean, peak)
+            known, missing = window.seconds, 0
+        before = window.seconds
+    return curve
+
+
+def _add(curve: Curve, seconds: float, mean: float | None, peak: float | None) -> None:
+    curve.times.append(seconds)
+    curve.mean.append(mean)
+    curve.peak.append(peak)

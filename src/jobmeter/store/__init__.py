@@ -1,0 +1,36 @@
+"""The store: runs kept as journals in a directory, and an SQL index of them that answers questions.
+
+    from jobmeter.store import Selection, open_store
+
+    store = open_store(location, warn)        # brings the index up to date; `warn` is told of lines that cannot be read
+    store.runs(Selection(names=("train*",)))  # rows, newest first: dict[str, Any], what was not measured is absent
+    store.resolve("last")                     # id, unique prefix, name (its newest run) or "last" → id; UsageError
+    store.record(run_id)                      # the run record; of a run without an end, from its windows so far
+    store.journal(run_id)                     # header, windows, processes, record, problems
+    store.has(run_id)
+    store.add(record, windows, described)     # keep a run that was measured elsewhere
+    store.add_all([(record, windows, described), …])  # many of them, in one file
+    store.relabel(run_id, {"team": "a", "gone": None})
+    store.remove(run_id)
+
+Rows have `id name status exit_code signal started ended wall_seconds`, the headline figures
+(`cpu_seconds cpu_peak_percent cpu_mean_percent memory_peak_bytes memory_mean_bytes read_bytes write_bytes
+processes_peak`), `requirement_cpus requirement_memory_bytes requirement_runtime_seconds`, `labels` (dict),
+`user host cwd command` (list), `cpu_quality memory_quality`. `jobmeter.store.fields.FIELDS` has their units.
+
+Questions over very many runs are for SQL, not for a loop over rows:
+
+    from sqlalchemy import func, select
+    from jobmeter.store.tables import job_metadata as job
+    store.query(select(job.c.job_name, func.count(), func.sum(job.c.cpu_seconds))
+                .where(store.condition(selection)).group_by(job.c.job_name))   # → list of tuples
+
+`(job_name, figure)` is indexed for wall_seconds, cpu_seconds and memory_peak_bytes, so exact percentiles by name
+are quick: `order by figure limit 1 offset n`. What a window says of CPU, memory and processes:
+`jobmeter.analyse.timeline`.
+"""
+
+from jobmeter.store.selection import Row, Selection
+from jobmeter.store.store import Store, open_store
+
+__all__ = ["Row", "Selection", "Store", "open_store"]

@@ -1,0 +1,64 @@
+"""The fields of a run that can be shown, filtered and sorted by, with their units."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobmeter.errors import UsageError
+
+
+class Field(NamedTuple):
+    unit: str  # bytes, seconds, percent, count; text, time, or json: a list or an object
+    column: str  # its name in the index
+
+
+FIGURES = {
+    "cpu_seconds": "seconds",
+    "cpu_peak_percent": "percent",
+    "cpu_mean_percent": "percent",
+    "memory_peak_bytes": "bytes",
+    "memory_mean_bytes": "bytes",
+    "read_bytes": "bytes",
+    "write_bytes": "bytes",
+    "processes_peak": "count",
+}
+"""The headline figures of a record's `usage`, and their units."""
+
+REQUIREMENTS = {"cpus": "count", "memory_bytes": "bytes", "runtime_seconds": "seconds"}
+
+FIELDS = {
+    "id": Field("text", "job_id"),
+    "name": Field("text", "job_name"),
+    **{
+        name: Field(unit, name)
+        for name, unit in (
+            ("status", "text"),
+            ("exit_code", "count"),
+            ("signal", "count"),
+            ("started", "time"),
+            ("ended", "time"),
+            ("wall_seconds", "seconds"),
+            *FIGURES.items(),
+            *((f"requirement_{name}", unit) for name, unit in REQUIREMENTS.items()),
+            ("labels", "json"),
+            ("user", "text"),
+            ("host", "text"),
+            ("cwd", "text"),
+            ("command", "json"),
+            ("cpu_quality", "text"),
+            ("memory_quality", "text"),
+        )
+    },
+}
+
+
+def check_field(name: str) -> Field:
+    """The field of this name; UsageError, with the nearest there is, when there is none."""
+    field = FIELDS.get(name)
+    if field is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, FIELDS, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(FIELDS)}."
+        raise UsageError(f"there is no field {name!r}. {hint}")
+    return field

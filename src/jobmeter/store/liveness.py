@@ -1,0 +1,46 @@
+"""Whether the writer of a journal still lives."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.kernel.procfs import read_stat
+from jobmeter.model import Record
+
+_SILENT = 3600.0
+"""Seconds without a line after which the writer on another machine counts as gone. It writes every few seconds."""
+
+
+def writer_lives(header: Record, written: float, machine: Machine = THIS_MACHINE) -> bool:
+    """Whether more may come from whoever wrote this header; `written` is when its file last grew."""
+    writer = header.get("writer")
+    if not isinstance(writer, dict) or not isinstance(writer.get("pid"), int):
+        return False  # an import, or made by hand: nobody writes to it
+    if is_elsewhere(header):
+        return time.time() - written < _SILENT
+    return _process_lives(writer["pid"], writer.get("start"), machine)
+
+
+def is_elsewhere(header: Record) -> bool:
+    """Whether it was written on another machine, whose processes cannot be seen from here."""
+    host = header.get("host")
+    return "writer" in header and (not isinstance(host, dict) or host.get("name") != os.uname().nodename)
+
+
+def _process_lives(pid: int, start: object, machine: Machine) -> bool:
+    if machine.has_proc():
+        try:
+            stat = read_stat(machine, pid)
+        except (OSError, ValueError):
+            return False
+        # Pids are reused: one with another start time is not the writer.
+        return stat.state not in "ZX" and start in (None, stat.start)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,47 @@
+"""Finds the run that a person means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Row, Select, select
+
+from jobmeter.errors import UsageError
+from jobmeter.store.tables import job_metadata
+
+_MOST_CANDIDATES = 10
+
+Query = Callable[[Select[Any]], list[Row[Any]]]
+
+
+def resolve_run(query: Query, text: str) -> str:
+    """The id of the run named by id, `last`, name (its newest run) or unique prefix, tried in this order."""
+    job = job_metadata.c
+    newest = select(job.job_id).order_by(job.started.desc()).limit(1)
+    for statement in (
+        select(job.job_id).where(job.job_id == text),
+        newest if text == "last" else None,
+        newest.where(job.job_name == text),
+    ):
+        found = query(statement) if statement is not None else []
+        if found:
+            return str(found[0].job_id)
+    return _by_prefix(query, text)
+
+
+def _by_prefix(query: Query, text: str) -> str:
+    job = job_metadata.c
+    # A range, which the index of ids answers; ids are ASCII.
+    begins = (job.job_id >= text) & (job.job_id < text + "\x7f")
+    columns = (job.job_id, job.job_name, job.status, job.started)
+    found = query(select(*columns).where(begins).order_by(job.started.desc()).limit(_MOST_CANDIDATES + 1))
+    if not text or not found:
+        if text == "last":
+            raise UsageError("there are no runs yet. `jobmeter run -- COMMAND` keeps one.")
+        raise UsageError(f"there is no run {text!r}: no id begins so, no job is named so. `jobmeter ls` lists runs.")
+    if len(found) == 1:
+        return str(found[0].job_id)
+    lines = [f"  {row.job_id}  {row.started}  {row.status:<9}  {row.job_name}" for row in found[:_MOST_CANDIDATES]]
+    more = ["  … and more"] if len(found) > _MOST_CANDIDATES else []
+    raise UsageError("\n".join([f"{text!r} is the beginning of several runs; write more of it:", *lines, *more]))

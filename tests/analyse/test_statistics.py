@@ -1,0 +1,63 @@
+"""Statistics of groups, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobmeter.analyse.statistics import group, position, quantile, rates, spread, together
+
+GIB = 2.0**30
+
+
+def test_quantiles_lie_between_values_as_numpy_has_them() -> None:
+    # numpy.quantile([15, 20, 35, 40, 50], [0.5, 0.95, 0.4])
+    ordered = [15.0, 20.0, 35.0, 40.0, 50.0]
+    assert 35.0 == quantile(ordered, 0.5)
+    assert pytest.approx(48.0) == quantile(ordered, 0.95)
+    assert pytest.approx(29.0) == quantile(ordered, 0.4)
+    assert pytest.approx((1, 0.6)) == position(5, 0.4)
+
+
+def test_the_quantiles_of_one_value_are_that_value() -> None:
+    assert {"p50": 7.0, "p95": 7.0, "max": 7.0} == spread([7.0])
+
+
+def test_of_no_values_nothing_is_told() -> None:
+    assert {} == spread([])
+
+
+def test_a_group_is_told_by_counts_sums_and_efficiency() -> None:
+    runs = [
+        # group, status, wall, CPU, memory peak, memory mean, CPUs asked for
+        ("train", "completed", 3600.0, 7200.0, 4 * GIB, 2 * GIB, 4.0),
+        ("train", "failed", 1800.0, 900.0, 8 * GIB, 4 * GIB, 1.0),
+        ("train", "running", None, None, None, None, 2.0),
+    ]
+    (found,) = group(runs)
+    told = rates(found.totals)
+    assert 3 == told["runs"]
+    assert 0.5 == told["success_rate"]  # one that runs has not yet succeeded or failed
+    assert pytest.approx(2.25) == told["core_hours"]
+    assert pytest.approx(2.0 + 2.0) == told["gb_hours"]
+    assert pytest.approx(4.5) == told["core_hours_asked"]
+    assert pytest.approx(8100 / 16200) == told["cpu_efficiency"]
+    assert {"p50": 2700.0, "p95": 3510.0, "max": 3600.0} == pytest.approx(found.spreads["wall_seconds"])
+
+
+def test_what_was_not_measured_is_absent() -> None:
+    (found,) = group([("old", "completed", 10.0, None, None, None, None)])
+    assert {"runs": 1, "success_rate": 1.0, "wall_hours": 10 / 3600} == rates(found.totals)
+    assert ["wall_seconds"] == list(found.spreads)
+
+
+def test_groups_of_most_runs_come_first_and_their_totals_add_up() -> None:
+    one = ("a", "completed", 1.0, 2.0, None, None, None)
+    other = ("b", "failed", 3.0, None, None, None, None)
+    found = group([one, other, other])
+    assert ["b", "a"] == [statistics.group for statistics in found]
+    total = together([statistics.totals for statistics in found])
+    assert (3, 3, 1, 7.0, 2.0, None) == total[:6]
+
+
+def test_of_no_groups_the_total_is_nothing() -> None:
+    assert {"runs": 0} == rates(together([]))

@@ -1,0 +1,51 @@
+"""Fixture files, as they were written by the tools themselves, and what is read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jobmeter.exchange.detect import READERS, recognise
+from jobmeter.exchange.foreign import Item, Run, Unfinished, Unusable
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def read(path: Path) -> list[Item]:
+    with path.open("rb") as file:
+        return list(READERS[recognise(str(path), file)].read(str(path), file))
+
+
+def written(folder: Path, content: str | bytes, name: str = "file.txt") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def runs(items: Iterable[Item]) -> list[Run]:
+    return [item for item in items if isinstance(item, Run)]
+
+
+def unusable(items: Iterable[Item]) -> list[str]:
+    """Line number and reason of each row that made no run."""
+    return [
+        f"{item.where.rpartition(': ')[2]}: {item.why}" if ": line " in item.where else item.why
+        for item in items
+        if isinstance(item, Unusable)
+    ]
+
+
+def unfinished(items: Iterable[Item]) -> int:
+    return sum(isinstance(item, Unfinished) for item in items)
+
+
+def named(items: Iterable[Item], name: str) -> dict[str, Any]:
+    """The record of the run of this name."""
+    return next(run.record for run in runs(items) if run.record["name"] == name)
+
+
+def figure(record: dict[str, Any], name: str) -> tuple[Any, str, str] | None:
+    """A headline figure: value, source, quality."""
+    found = record["usage"].get(name)
+    return None if found is None else (found["value"], found["from"], found["quality"])

@@ -1,0 +1,74 @@
+"""Many who write and several who read at once: nothing lost, nothing blocked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.running import ROOT
+from tests.store.kept import ids, opened
+
+WRITERS = 16
+SECONDS = 8.0
+LOOP = 'end=$(( $(date +%s) + {seconds} )); while [ $(date +%s) -lt $end ]; do {command} || echo "failed: $?"; done'
+
+
+def loop(command: str, folder: Path) -> subprocess.Popen[str]:
+    """The command over and over, for some seconds."""
+    settings = {**os.environ, "JOBMETER_STORE": str(folder), "PYTHONPATH": f"{ROOT}/src"}
+    line = LOOP.format(seconds=int(SECONDS), command=command.replace("jobmeter", f"{sys.executable} -m jobmeter"))
+    return subprocess.Popen(
+        ["bash", "-c", line], env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_sixteen_writers_and_three_readers_lose_nothing_and_meet_no_lock(tmp_path: Path) -> None:
+    began = time.monotonic()
+    writers = [loop("jobmeter run --quiet --name w -- true && echo ran", tmp_path) for _ in range(WRITERS)]
+    readers = [loop(f"jobmeter {command}", tmp_path) for command in ("ls --json", "stats --json", "ls")]
+    told = [process.communicate(timeout=120) for process in (*writers, *readers)]
+    took = time.monotonic() - began
+    ran = sum(out.count("ran\n") for out, _ in told[:WRITERS])
+    assert [""] * WRITERS == [err for _, err in told[:WRITERS]]
+    assert [] == [out for out, _ in told if "failed" in out]
+    assert [] == [err for _, err in told if "lock" in err or "Traceback" in err]
+    assert took < SECONDS + 30
+    store = opened(tmp_path)
+    assert ran == len(ids(store, limit=None)) == len(os.listdir(tmp_path / "journal"))
+    assert {"completed"} == {row["status"] for row in store.runs()}
+    assert ran >= WRITERS
+
+
+def test_a_reader_sees_a_run_as_soon_as_it_has_ended(tmp_path: Path) -> None:
+    settings = {**os.environ, "JOBMETER_STORE": str(tmp_path), "PYTHONPATH": f"{ROOT}/src"}
+    other = loop("jobmeter run --quiet -- true", tmp_path)
+    for count in range(1, 6):
+        for words in (["run", "--quiet", "--name", "mine", "--", "true"], ["ls", "--json", "mine"]):
+            command = [sys.executable, "-m", "jobmeter", *words]
+            done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
+        assert [count, ["completed"] * count] == [
+            len(json.loads(done.stdout)),
+            [row["status"] for row in json.loads(done.stdout)],
+        ]
+    other.kill()
+    other.communicate()
+
+
+def test_two_who_find_a_damaged_index_at_once_both_answer_right(tmp_path: Path) -> None:
+    from tests.store.kept import five, kept
+
+    kept(tmp_path, *five())
+    settings = {**os.environ, "JOBMETER_STORE": str(tmp_path), "PYTHONPATH": f"{ROOT}/src"}
+    for _ in range(5):
+        (tmp_path / "index.db").write_bytes(os.urandom(8192))
+        command = [sys.executable, "-m", "jobmeter", "ls", "--json"]
+        asked = [
+            subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        told = [process.communicate() for process in asked]
+        assert [(5, "")] * 4 == [(len(json.loads(out)), err) for out, err in told]

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from jobmeter.errors import StoreError, UsageError
+from jobmeter.store import Selection
+from jobmeter.store.tables import SCHEMA_VERSION
+from tests.runs import DESCRIBED, record, windows
+from tests.store.kept import answers, five, ids, journal_of, kept, names, opened
+
+
+def test_runs_come_newest_first_with_numbers_as_numbers_and_nothing_for_what_was_not_measured(tmp_path: Path) -> None:
+    rows = list(kept(tmp_path, *five()).runs())
+    assert ["ddd5", "ccc4", "bbb3", "aab2", "aaa1"] == [row["id"] for row in rows]
+    assert {
+        "id": "aaa1",
+        "name": "train",
+        "status": "completed",
+        "exit_code": 0,
+        "started": "2026-01-31T12:00:00.000Z",
+        "wall_seconds": 10.0,
+        "cpu_seconds": 9.5,
+        "memory_peak_bytes": 5 << 30,
+        "labels": {"team": "a"},
+        "user": "me",
+        "host": "here",
+        "cwd": "/",
+        "command": ["true"],
+        "cpu_quality": "exact",
+        "memory_quality": "exact",
+    } == rows[-1]
+    assert 0.0 == rows[2]["cpu_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"names": ["train"]}, ["aab2", "aaa1"]),
+        ({"names": ["test*", "exp[o]rt"]}, ["ddd5", "ccc4", "bbb3"]),
+        ({"statuses": ["oom", "failed"]}, ["bbb3", "aab2"]),
+        ({"labels": {"team": "a"}}, ["ccc4", "aaa1"]),
+        ({"labels": {"team": "a", "x y": 'a"b'}}, ["ccc4"]),
+        ({"since": 1769868000.0}, ["ddd5", "ccc4", "bbb3"]),
+        ({"until": 1769868000.0}, ["aab2", "aaa1"]),
+        ({"limit": 2}, ["ddd5", "ccc4"]),
+        ({"sort": "wall_seconds"}, ["ccc4", "aab2", "aaa1", "bbb3", "ddd5"]),
+        ({"sort": "memory_peak_bytes", "descending": False, "limit": 3}, ["bbb3", "aaa1", "aab2"]),
+        ({"sort": "memory_peak_bytes", "limit": 3}, ["aab2", "aaa1", "bbb3"]),
+        ({"where": "memory_peak_bytes > 4GiB", "statuses": ["oom"]}, ["aab2"]),
+    ],
+)
+def test_a_selection_gives_the_runs_that_fit_in_its_order(
+    tmp_path: Path, chosen: dict[str, object], expected: list[str]
+) -> None:
+    assert expected == ids(kept(tmp_path, *five()), **chosen)
+
+
+def test_a_run_is_named_by_id_unique_prefix_name_or_last(tmp_path: Path) -> None:
+    store = kept(tmp_path, *five())
+    assert ["aaa1", "aaa1", "aab2", "ddd5"] == [store.resolve(text) for text in ("aaa1", "aaa", "train", "last")]
+
+
+def test_a_prefix_of_several_runs_lists_them(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        kept(tmp_path, *five()).resolve("aa")
+    first, *candidates = str(refused.value).splitlines()
+    assert "'aa' is the beginning of several runs; write more of it:" == first
+    assert ["aab2", "aaa1"] == [line.split()[0] for line in candidates]
+
+
+@pytest.mark.parametrize("text", ["zzz", "", "tra", "'; drop table job_metadata; --", "aaa%"])
+def test_a_run_there_is_not_is_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="there is no run"):
+        kept(tmp_path, *five()).resolve(text)
+
+
+def test_the_last_of_no_runs_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there are no runs yet"):
+        opened(tmp_path).resolve("last")
+
+
+def test_the_whole_record_and_journal_are_as_they_were_written(tmp_path: Path) -> None:
+    store = kept(tmp_path, *five())
+    assert five()[0] == store.record("aaa1")
+    assert (windows(3), []) == (store.journal("aaa1").windows, store.journal("aaa1").problems)
+
+
+@pytest.mark.parametrize("how", ["deleted", "truncated", "halved", "noise", "noise inside", "empty", "another's"])
+def test_a_damaged_index_is_made_anew_and_gives_the_same_answers(tmp_path: Path, how: str) -> None:
+    before = answers(kept(tmp_path, *five()))
+    index = tmp_path / "index.db"
+    size = index.stat().st_size
+    if how == "deleted":
+        index.unlink()
+    elif how == "another's":
+        index.unlink()
+        with sqlite3.connect(index) as other:
+            other.execute("create table index_state (x)")
+    else:
+        noise = {"truncated": 5000, "halved": size // 2, "empty": 0}
+        if how in noise:
+            os.truncate(index, noise[how])
+        else:
+            with open(index, "r+b") as file:
+                file.seek(0 if how == "noise" else 100)
+                file.write(os.urandom(size - (0 if how == "noise" else 100)))
+    assert before == answers(opened(tmp_path))
+    assert before == answers(opened(tmp_path))
+
+
+def test_an_index_of_a_newer_version_is_refused_with_advice(tmp_path: Path) -> None:
+    kept(tmp_path, *five())
+    with sqlite3.connect(tmp_path / "index.db") as index:
+        index.execute("update index_state set value = '99' where name = 'schema'")
+    with pytest.raises(StoreError, match=f"written by format 99, this version reads up to {SCHEMA_VERSION}. Upgrade"):
+        opened(tmp_path)
+
+
+def test_an_index_of_an_older_version_is_made_anew(tmp_path: Path) -> None:
+    before = answers(kept(tmp_path, *five()))
+    with sqlite3.connect(tmp_path / "index.db") as index:
+        index.execute("update index_state set value = '0' where name = 'schema'")
+        index.execute("delete from job_metadata")
+    assert before == answers(opened(tmp_path))
+
+
+def test_people_find_runs_and_their_course_with_sqlite3(tmp_path: Path) -> None:
+    kept(tmp_path, *five())
+    with sqlite3.connect(tmp_path / "index.db") as index:
+        query = "select job_id, job_name, timestamp, cpu_percent, memory_bytes, num_processes from job_resource_samples"
+        rows = index.execute(f"{query} where job_name = 'test' order by timestamp").fetchall()
+        peak = index.execute("select max(memory_peak_bytes) from job_metadata").fetchone()
+    memory = [window.cells["proc_rss_total"] for window in windows(3)]
+    assert [
+        ("bbb3", "test", f"2026-01-31T14:00:0{second}.000Z", 80.0, memory[second - 1], 1) for second in (1, 2, 3)
+    ] == rows
+    assert (8 << 30,) == peak
+
+
+def test_labels_are_changed_and_taken_away_and_stay_so_when_the_index_is_made_anew(tmp_path: Path) -> None:
+    store = kept(tmp_path, *five())
+    store.relabel("ccc4", {"team": "z", "x y": None, "new": "ü"})
+    expected = {"team": "z", "new": "ü"}
+    found = [store.labels("ccc4"), store.record("ccc4")["labels"], store.journal("ccc4").header["labels"]]
+    (tmp_path / "index.db").unlink()
+    again = opened(tmp_path)
+    assert [expected] * 4 == [*found, again.record("ccc4")["labels"]]
+    assert ["ccc4"] == ids(again, labels={"team": "z"})
+
+
+def test_a_removed_run_is_gone_with_its_file_and_the_others_stay(tmp_path: Path) -> None:
+    store = kept(tmp_path, *five())
+    store.remove("aaa1")
+    assert not journal_of(tmp_path, "aaa1").exists()
+    assert ["ddd5", "ccc4", "bbb3", "aab2"] == ids(store) == ids(opened(tmp_path))
+    with pytest.raises(UsageError, match="there is no run 'aaa1'"):
+        store.record("aaa1")
+
+
+def test_a_run_removed_from_a_file_of_many_is_gone_for_good_and_the_others_stay(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.add_all([(run, windows(2), DESCRIBED) for run in five()])
+    store.remove("bbb3")
+    (tmp_path / "index.db").unlink()
+    again = opened(tmp_path)
+    assert ["ddd5", "ccc4", "aab2", "aaa1"] == ids(store) == ids(again)
+    assert five()[3] == again.record("ccc4")
+    again.remove_all(ids(again))
+    assert [] == os.listdir(tmp_path / "journal")
+
+
+def test_runs_from_elsewhere_are_kept_like_any_other(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    assert ["aaa1", "aab2", "bbb3", "ccc4", "ddd5"] == store.add_all((run, windows(2), DESCRIBED) for run in five())
+    assert (five()[0], windows(2)) == (store.record("aaa1"), store.journal("aaa1").windows)
+    assert DESCRIBED == store.journal("aaa1").header["measurements"]
+    with pytest.raises(UsageError, match="run aaa1 is in the store already"):
+        store.add(five()[0])
+
+
+def test_times_of_other_forms_sort_among_ours(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for run_id, started in (("b", "2026-01-31T14:30:00+02:00"), ("a", "2026-01-31T12:00:00Z"), ("c", "no time")):
+        store.add({**record(run_id), "started": started})
+    assert ["b", "a", "c"] == ids(store)
+    assert ["b"] == ids(store, since=1769860801.0)
+
+
+def test_a_name_that_is_no_utf_8_or_has_other_letters_is_kept_and_found(tmp_path: Path) -> None:
+    store = kept(tmp_path, record("aaa1", "tr\udce4in"), record("bbb2", "Größe 🦆"))
+    assert ["Größe 🦆"] == names(store, names=["Gr*"])
+    assert {"tr\\xe4in", "Größe 🦆"} == set(names(store))
+    assert "tr\udce4in" == store.record("aaa1")["name"]
+
+
+def test_a_record_that_is_none_costs_only_itself(tmp_path: Path) -> None:
+    strange = {**record("bbb2"), "usage": {"cpu_seconds": {"value": 2**70}, "memory_peak_bytes": {"value": {"a": 1}}}}
+    told: list[str] = []
+    kept(tmp_path, record("aaa1"), strange)
+    broken = journal_of(tmp_path, "ccc3")
+    broken.write_bytes(journal_of(tmp_path, "aaa1").read_bytes().replace(b"aaa1", b"ccc3").replace(b'"usage"', b'"us"'))
+    os.utime(tmp_path / "journal")
+    store = opened(tmp_path, told)
+    assert {"aaa1", "bbb2", "ccc3"} == set(ids(store))
+    assert ("lost", 2.0**70) == (store.record("ccc3")["outcome"]["status"], ids_and(store, "bbb2", "cpu_seconds"))
+    assert ["the record of run ccc3 cannot be used"] == [line.split(": ")[1] for line in told]
+
+
+def ids_and(store: object, run_id: str, field: str) -> object:
+    rows = store.runs(Selection(where=f'id = "{run_id}"'))  # type: ignore[attr-defined]
+    return next(rows)[field]
