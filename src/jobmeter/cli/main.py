@@ -19,6 +19,16 @@ class Command(NamedTuple):
 COMMANDS = {
     "run": Command("run a command and measure it with everything it starts", "jobmeter.cli.run"),
     "attach": Command("measure a process that already runs, with its descendants", "jobmeter.cli.attach"),
+    "ls": Command("list the runs that are kept, newest first", "jobmeter.cli.ls"),
+    "show": Command("show one run: what it used, how it ended, what stands out", "jobmeter.cli.show"),
+    "plot": Command("draw what runs used over time, as a page or as pictures", "jobmeter.cli.plot"),
+    "stats": Command("tell what the runs of each job have in common", "jobmeter.cli.stats"),
+    "compare": Command("tell what changed between runs, and whether it can be chance", "jobmeter.cli.compare"),
+    "import": Command("keep runs that con-duct, Nextflow, Slurm or GNU time recorded", "jobmeter.cli.import_"),
+    "export": Command("write runs as CSV, JSON Lines or Parquet", "jobmeter.cli.export"),
+    "label": Command("give a run labels, or take them away", "jobmeter.cli.label"),
+    "rm": Command("take runs out of the store", "jobmeter.cli.rm"),
+    "gc": Command("take old runs out of the store", "jobmeter.cli.gc"),
     "measurements": Command("list what can be measured, and whether it can here", "jobmeter.cli.measurements"),
     "doctor": Command("tell what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
 }

@@ -1,0 +1,129 @@
+"""`jobmeter compare`: two runs, or two groups of runs, side by side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jobmeter.cli.filters import add_store_option, named_runs
+from jobmeter.cli.options import Parser, option_type
+from jobmeter.cli.output import warn
+from jobmeter.errors import UsageError
+from jobmeter.settings import resolve
+from jobmeter.units import text
+
+if TYPE_CHECKING:
+    from jobmeter.analyse.compare import Difference
+    from jobmeter.store import Row, Selection, Store
+
+
+def main(arguments: list[str]) -> int:
+    parser = Parser(
+        "compare",
+        "Tell what B used against A. Each is a run, several with commas between, or a group: name=GLOB, "
+        "label.KEY=VALUE, or both. Of a group, the runs that completed are compared.",
+    )
+    parser.add_argument("a", metavar="A", help="what to compare with")
+    parser.add_argument("b", metavar="B", help="what to compare")
+    percent = option_type("--threshold", _percent)
+    parser.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=percent,
+        default=0.05,
+        help="a smaller change is no regression (default 5)",
+    )
+    parser.add_argument("--json", action="store_true", help="print an object")
+    add_store_option(parser)
+    options = parser.parse_args(arguments)
+
+    from jobmeter.analyse.compare import compare
+    from jobmeter.store import open_store
+
+    store = open_store(resolve("store", options.store), warn)
+    a, b = _runs(store, options.a), _runs(store, options.b)
+    differences = compare(a, b, options.threshold)
+    if options.json:
+        found = {
+            "a": {"of": options.a, "runs": len(a)},
+            "b": {"of": options.b, "runs": len(b)},
+            "measures": [difference.told() for difference in differences],
+        }
+        print(json.dumps(found, indent=2))
+    elif differences:
+        _print(f"A: {options.a}, {_count(a)}", f"B: {options.b}, {_count(b)}", differences)
+    else:
+        warn("no figure was measured in both")
+    return 0
+
+
+def _percent(words: str) -> float:
+    try:
+        share = float(words.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise UsageError(f"{words!r} is not a percentage")
+    return share
+
+
+def _runs(store: Store, words: str) -> list[Row]:
+    """The runs that one side names."""
+    parts = [part.strip() for part in words.split(",") if part.strip()]
+    conditions = [part for part in parts if part.startswith(("name=", "label."))]
+    if not parts or (conditions and len(conditions) < len(parts)):
+        raise UsageError(f"{words!r}: name runs, or a group as name=GLOB or label.KEY=VALUE, not both")
+    if not conditions:
+        return named_runs(store, parts)
+    found = list(store.runs(_group(conditions)))
+    completed = [row for row in found if row["status"] == "completed"]
+    if not completed:
+        raise UsageError(f"{words!r}: no completed run" if found else f"{words!r}: no run")
+    if len(completed) < len(found):
+        warn(f"{words}: {len(found) - len(completed)} of {len(found)} runs did not complete and are left out")
+    return completed
+
+
+def _group(conditions: list[str]) -> Selection:
+    from jobmeter.store import Selection
+
+    names, labels = [], {}
+    for condition in conditions:
+        key, separator, value = condition.partition("=")
+        if not separator:
+            raise UsageError(f"{condition!r} is not label.KEY=VALUE")
+        if key == "name":
+            names.append(value)
+        else:
+            labels[key.removeprefix("label.")] = value
+    return Selection(names=names, labels=labels)
+
+
+def _count(rows: list[Any]) -> str:
+    return "1 run" if len(rows) == 1 else f"{len(rows):,} runs"
+
+
+def _print(a: str, b: str, differences: list[Difference]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from jobmeter.analyse.compare import in_words
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for heading in ("A", "B", "difference", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for found in differences:
+        unit = found.measure.unit
+        sign = "+" if found.difference > 0 else ""
+        ratio = "" if found.ratio is None else f"{found.ratio:.3g}"
+        cells = (text(found.a, unit), text(found.b, unit), sign + text(found.difference, unit), ratio)
+        table.add_row(found.measure.name, *cells)
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
+    console.print(f"{a}\n{b}\n")
+    console.print(table)
+    console.print()
+    for found in differences:
+        style = {"regression": "red", "improvement": "green"}.get(found.verdict)
+        console.print(in_words(found), style=style, soft_wrap=True)

@@ -1,0 +1,114 @@
+"""`jobmeter export`: runs as a table, or whole, for other programs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from jobmeter.cli.filters import add_filter_options, add_store_option, selection
+from jobmeter.cli.options import Parser
+from jobmeter.cli.output import warn
+from jobmeter.cli.progress import counted
+from jobmeter.errors import UsageError
+from jobmeter.settings import resolve
+
+if TYPE_CHECKING:
+    from jobmeter.exchange.tables import Column, Row
+    from jobmeter.journal.reader import Journal
+    from jobmeter.store import Store
+
+
+def main(arguments: list[str]) -> int:
+    from jobmeter.exchange.export import FORMATS, check_destination
+
+    parser = Parser("export", "Write runs as a table: one row a run, or with --windows one row a window of each.")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="id, unique prefix, name or `last` (default: all)")
+    parser.add_argument("--format", choices=FORMATS, help="default: by the name of FILE, else csv")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write there instead of stdout; appears when it is whole"
+    )
+    parser.add_argument("--windows", action="store_true", help="the time series instead of the summary")
+    parser.add_argument("--records", action="store_true", help="whole records, for `jobmeter import` (jsonl)")
+    add_filter_options(parser)
+    add_store_option(parser)
+    options = parser.parse_args(arguments)
+    form = _format(options)
+    if options.output is not None:
+        check_destination(options.output)
+    chosen = selection(options)
+
+    from jobmeter.store import open_store
+
+    store = open_store(resolve("store", options.store), warn)
+    named = [store.resolve(text) for text in options.runs]
+    asked = (options.name, options.status, options.label, options.since, options.until, options.where)
+    if named and any(asked):
+        raise UsageError("name runs or filter them, not both")
+
+    def rows() -> Iterator[Row]:
+        if not named:
+            yield from store.runs(chosen)
+        for run_id in dict.fromkeys(named):
+            yield from store.runs(chosen._replace(where=f'id = "{run_id}"'))
+
+    count = _write(store, rows, form, options)
+    if options.output is not None:
+        what = "windows" if options.windows and not options.records else "runs"
+        warn(f"{options.output}: {count} {what[:-1] if count == 1 else what}")
+    return 0
+
+
+def _format(options: argparse.Namespace) -> str:
+    """The format asked for, or that of the file's name; UsageError where it does not go with the rest."""
+    from jobmeter.exchange.export import FORMATS
+
+    ending = (options.output or "").rpartition(".")[2].lower()
+    form: str = options.format or (ending if ending in FORMATS else "jsonl" if options.records else "csv")
+    if form == "parquet" and options.output is None:
+        raise UsageError("Parquet is no text: name a file with -o FILE")
+    if options.records and form != "jsonl":
+        raise UsageError(f"--records are written as jsonl, not as {form}")
+    return form
+
+
+def _write(store: Store, rows: Callable[[], Iterator[Row]], form: str, options: argparse.Namespace) -> int:
+    """Write the table and return how many rows it has."""
+    from jobmeter.exchange import export, tables
+
+    def table() -> Iterator[Row]:
+        if options.records:
+            yield from _lines(store, rows(), options.windows)
+        elif options.windows:
+            for journal in _journals(store, rows()):
+                yield from tables.window_rows(journal)
+        else:
+            yield from map(tables.run_row if form == "jsonl" else tables.flat_row, rows())
+
+    def made() -> Iterator[Row]:
+        # On a terminal the rows themselves show how it goes on.
+        return table() if options.output is None else counted(table(), options.output)
+
+    def columns() -> list[Column]:
+        return tables.window_columns(_journals(store, rows())) if options.windows else tables.run_columns()
+
+    with export.destination(options.output, binary=form == "parquet") as file:
+        if form == "jsonl":
+            return export.write_jsonl(file, made())
+        if form == "csv":
+            return export.write_csv(file, columns(), made())
+        return export.write_parquet(file, columns(), made())
+
+
+def _journals(store: Store, rows: Iterator[Row]) -> Iterator[Journal]:
+    for row in rows:
+        yield store.journal(row["id"])
+
+
+def _lines(store: Store, rows: Iterator[Row], with_windows: bool) -> Iterator[dict[str, Any]]:
+    from jobmeter.exchange.records import line_of
+
+    for row in rows:
+        journal = store.journal(row["id"])
+        record = journal.record or store.record(row["id"])
+        yield line_of(record, journal.header.get("measurements", {}), journal.windows if with_windows else None)

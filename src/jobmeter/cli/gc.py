@@ -1,0 +1,39 @@
+"""`jobmeter gc`: take old runs out of the store, or only their course over time."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from jobmeter.cli.filters import add_store_option
+from jobmeter.cli.options import Parser, option_type
+from jobmeter.cli.output import warn
+from jobmeter.settings import positive_seconds, resolve
+from jobmeter.units import text
+
+
+def main(arguments: list[str]) -> int:
+    parser = Parser("gc", "Take runs out of the store that began long ago. Runs that still run are left alone.")
+    add = parser.add_argument
+    age = option_type("--older-than", positive_seconds)
+    add("--older-than", metavar="TIME", type=age, required=True, help="runs that began longer ago, as 90d")
+    add("--keep-summary", action="store_true", help="keep their records, and drop only the course over time")
+    add("--dry-run", action="store_true", help="only tell what would go")
+    add("--json", action="store_true", help="print how many runs and bytes as an object")
+    add_store_option(parser)
+    options = parser.parse_args(arguments)
+
+    from jobmeter.store import Selection, open_store
+
+    store = open_store(resolve("store", options.store), warn)
+    old = Selection(until=time.time() - options.older_than)
+    swept = store.sweep(old, keep_summary=options.keep_summary, dry_run=options.dry_run)
+    if options.json:
+        print(json.dumps(swept._asdict()))
+        return 0
+    what = "would free" if options.dry_run else "freed"
+    runs = "1 run" if swept.runs == 1 else f"{swept.runs:,} runs"
+    of = f"the course of {runs}" if options.keep_summary else runs
+    about = "about " if options.dry_run else ""
+    warn(f"{of}: {what} {about}{text(swept.bytes, 'bytes')}")
+    return 0

@@ -1,0 +1,34 @@
+"""`jobmeter label`: give a run labels, change them, or take them away."""
+
+from __future__ import annotations
+
+import json
+
+from jobmeter.cli.filters import add_store_option
+from jobmeter.cli.options import Parser, option_type
+from jobmeter.cli.output import warn
+from jobmeter.settings import label, resolve
+
+
+def main(arguments: list[str]) -> int:
+    parser = Parser("label", "Give a run labels. KEY= without a value takes a label away.")
+    parser.add_argument("run", metavar="RUN", help="id, unique prefix, name (its newest run) or `last`")
+    kind = option_type("label", label)
+    parser.add_argument("labels", nargs="*", metavar="KEY=VALUE", type=kind, help="none: only print those it has")
+    parser.add_argument("--json", action="store_true", help="print the labels as an object")
+    add_store_option(parser)
+    options = parser.parse_args(arguments)
+
+    from jobmeter.store import open_store
+
+    store = open_store(resolve("store", options.store), warn)
+    run_id = store.resolve(options.run)
+    if options.labels:
+        store.relabel(run_id, {key: value or None for key, value in options.labels})
+    labels = store.labels(run_id)
+    if options.json:
+        print(json.dumps(labels))
+    else:
+        for key, value in labels.items():
+            print(f"{key}={value}")
+    return 0

@@ -1,0 +1,183 @@
+"""`jobmeter plot`: what runs used over time, as a page that anyone can open, or as pictures."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from jobmeter.cli.filters import add_filter_options, add_store_option, named_runs, selection
+from jobmeter.cli.options import Parser, option_type
+from jobmeter.cli.output import warn
+from jobmeter.errors import UsageError
+from jobmeter.settings import key_list, resolve
+
+if TYPE_CHECKING:
+    from jobmeter.report.series import JobCurves
+    from jobmeter.store import Row, Store
+
+_POINTS = 200_000
+"""In a page: what a browser draws without a pause. They are shared out among the curves."""
+_FEWEST, _MOST = 200, 4_000
+"""Points of a curve: fewer would lose its shape, more cannot be seen."""
+_FILTERS = ("name", "status", "label", "since", "until", "where")
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    _check_directory(options.output)
+    if options.open and options.format != "html":
+        raise UsageError("--open opens a page; it does not go with --format")
+
+    from jobmeter.store import open_store
+
+    store = open_store(resolve("store", options.store), warn)
+    jobs = _curves(store, _rows(store, options), options.measurements or [])
+    stem = os.path.join(options.output, options.prefix or _default_prefix(jobs))
+    try:
+        files = (
+            _write_page(jobs, stem, options.clock) if options.format == "html" else _write_images(jobs, stem, options)
+        )
+    except OSError as error:
+        raise UsageError(f"{error.filename or stem}: {error.strerror}") from None
+    print(json.dumps({"files": files}, indent=2) if options.json else "\n".join(files))
+    if options.open:
+        _open(files[0])
+    return 0
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser("plot", "Draw CPU, memory and processes of runs over time; of the last run if none is named.")
+    add = parser.add_argument
+    add("runs", metavar="RUN", nargs="*", help="id, the beginning of one, a name, or `last`")
+    add("--job-ids", metavar="IDS", type=key_list, default=[], help="runs, with commas between")
+    add_filter_options(parser)
+    limit = option_type("--limit", _positive)
+    add(
+        "--limit",
+        metavar="N",
+        type=limit,
+        default=100,
+        help="the newest N of those that the filters find (default 100)",
+    )
+    add("--measurements", metavar="KEYS", type=key_list, help="draw these instead of CPU, memory and processes")
+    add("--clock", action="store_true", help="the time of day on the axis, not the time since the start")
+    add("-o", "--output", metavar="DIR", default=".", help="where to write (default: here)")
+    add("--prefix", metavar="NAME", help="how the files are called")
+    add("--format", choices=("html", "svg", "png"), default="html", help="a page, or pictures for papers")
+    add("--open", action="store_true", help="open the page in a browser")
+    add("--json", action="store_true", help="print the names of the files as JSON")
+    add_store_option(parser)
+    return parser.parse_args(arguments)
+
+
+def _positive(words: str) -> int:
+    if not words.isdigit() or int(words) == 0:
+        raise UsageError(f"{words!r} is not a number above 0")
+    return int(words)
+
+
+def _check_directory(path: str) -> None:
+    """Make it if need be; UsageError, before any work, when nothing can be written there."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"-o: {path}: cannot be made: {error.strerror}. Name a directory that you may write to."
+        ) from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"-o: {path}: cannot be written to. Name a directory that you may write to.")
+
+
+def _rows(store: Store, options: argparse.Namespace) -> list[Row]:
+    named = [*options.runs, *options.job_ids]
+    filtered = any(getattr(options, name) for name in _FILTERS)
+    if named and filtered:
+        raise UsageError("name runs or filter them, not both")
+    if filtered:
+        chosen = selection(options)
+        found = list(store.runs(chosen._replace(limit=options.limit + 1)))
+        if not found:
+            raise UsageError("no run fits these filters")
+        if len(found) > options.limit:
+            warn(f"only the newest {options.limit} runs are drawn; --limit gives more")
+        return found[: options.limit]
+    return named_runs(store, named or ["last"])
+
+
+def _curves(store: Store, rows: list[Row], keys: list[str]) -> list[JobCurves]:
+    """The curves of every run; those without any are told, and it is an error if there is none at all."""
+    from jobmeter.report.series import STANDARD, check_drawable, job_curves, telling_length
+
+    curves = len(rows) * (len(keys) or len(STANDARD)) * 2
+    most = min(max(_POINTS // curves, _FEWEST), _MOST)
+    short = telling_length([row["id"] for row in rows])
+    jobs = []
+    # Windows by the hundred thousand and no cycles among them: looking for some doubles the time.
+    gc.disable()
+    try:
+        for row in rows:
+            journal = store.journal(row["id"])
+            check_drawable(keys, journal)
+            jobs.append(job_curves(row, journal, keys, most)._replace(short=short))
+    finally:
+        gc.enable()
+    empty = [job.row["id"] for job in jobs if not job.panels]
+    if len(empty) == len(jobs):
+        raise UsageError(f"nothing to plot: no figures over time are kept of {', '.join(empty[:5])}")
+    for run_id in empty:
+        warn(f"{run_id}: no figures over time are kept of it; it is in the summary only")
+    return jobs
+
+
+def _default_prefix(jobs: list[JobCurves]) -> str:
+    if len(jobs) > 1:
+        return f"jobmeter-{len(jobs)}-runs"
+    return f"jobmeter-{_file_name(jobs[0].row['name'])}-{jobs[0].row['id'][:6]}"
+
+
+def _file_name(words: str) -> str:
+    """A job may be called anything; a file may not."""
+    return re.sub(r"[^\w.-]+", "_", words).strip("._")[:60] or "job"
+
+
+def _write_page(jobs: list[JobCurves], stem: str, of_day: bool) -> list[str]:
+    from jobmeter.report.page import page
+
+    path = f"{stem}.html"
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page(jobs, of_day))
+    return [path]
+
+
+def _write_images(jobs: list[JobCurves], stem: str, options: argparse.Namespace) -> list[str]:
+    """One picture a run; of several runs also the overviews and the summary."""
+    from jobmeter.report.image import job_image, overview_image, summary_image, write_image
+    from jobmeter.report.series import CPU, MEMORY
+
+    pictures = {}
+    for job in jobs:
+        if job.panels:
+            pictures[f"{stem}-{job.row['id']}" if len(jobs) > 1 else stem] = job_image(job, options.clock)
+    if len(jobs) > 1:
+        pictures[f"{stem}-summary"] = summary_image(jobs)
+        for heading in (CPU, MEMORY):
+            overview = overview_image(jobs, heading, options.clock)
+            if overview is not None:
+                pictures[f"{stem}-{heading.title.lower()}"] = overview
+    for path, picture in pictures.items():
+        write_image(picture, f"{path}.{options.format}")
+    return [f"{path}.{options.format}" for path in pictures]
+
+
+def _open(path: str) -> None:
+    import pathlib
+    import webbrowser
+
+    if not webbrowser.open(pathlib.Path(path).resolve().as_uri()):
+        warn(f"no browser was found; open {path} in one")
+    sys.stdout.flush()

@@ -1,0 +1,24 @@
+"""Progress of long work: a line on a terminal, nothing in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+_OFTEN = 500
+
+
+def counted(items: Iterable[Item], what: str) -> Iterator[Item]:
+    """The items as they come, with a line on stderr that says how many there were so far."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what) as status:
+        for number, item in enumerate(items, start=1):
+            yield item
+            if number % _OFTEN == 0:
+                status.update(f"{what}: {number:,}")

@@ -1,0 +1,25 @@
+"""`jobmeter rm`: take runs out of the store."""
+
+from __future__ import annotations
+
+from jobmeter.cli.filters import add_store_option
+from jobmeter.cli.options import Parser
+from jobmeter.cli.output import warn
+from jobmeter.settings import resolve
+
+
+def main(arguments: list[str]) -> int:
+    parser = Parser("rm", "Take runs out of the store, with all that was kept of them.")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="id, unique prefix, name (its newest run) or `last`")
+    add_store_option(parser)
+    options = parser.parse_args(arguments)
+
+    from jobmeter.store import open_store
+
+    store = open_store(resolve("store", options.store), warn)
+    # All are found before the first goes: `rm last last` is one run, and a mistyped one removes nothing.
+    ids = list(dict.fromkeys(store.resolve(name) for name in options.runs))
+    store.remove_all(ids)
+    for run_id in ids:
+        warn(f"removed {run_id}")
+    return 0

@@ -1,0 +1,130 @@
+"""`jobmeter stats`: what the runs of each job have in common."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jobmeter.cli.filters import add_filter_options, add_store_option, selection
+from jobmeter.cli.options import Parser
+from jobmeter.cli.output import warn
+from jobmeter.settings import resolve
+from jobmeter.units import text
+
+if TYPE_CHECKING:
+    from jobmeter.analyse.statistics import GroupStatistics, Totals
+
+_UNITS = {"wall_seconds": "seconds", "cpu_seconds": "seconds", "memory_peak_bytes": "bytes"}
+_HEADINGS = {"wall_seconds": "wall time", "cpu_seconds": "CPU time", "memory_peak_bytes": "memory peak"}
+_WIDE = 150
+"""Columns of a terminal from which on p50, p95 and max stand beside, not below one another."""
+_RATES = ("runs", "success_rate", "core_hours", "gb_hours", "cpu_efficiency")
+
+
+def main(arguments: list[str]) -> int:
+    parser = Parser("stats", "Tell, for each job name, how often it ran and succeeded, and what its runs used.")
+    parser.add_argument("--by", metavar="LABEL", help="group by the value of this label instead of the name")
+    add_filter_options(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print an object: groups, and the total of all")
+    form.add_argument("--csv", action="store_true", help="print one line a group")
+    add_store_option(parser)
+    options = parser.parse_args(arguments)
+    chosen = selection(options)
+    from jobmeter.analyse.statistics import together
+    from jobmeter.store import open_store
+    from jobmeter.store.statistics import statistics
+
+    store = open_store(resolve("store", options.store), warn)
+    # Rows by the million and no cycles among them: looking for some takes longer than all the rest.
+    gc.disable()
+    try:
+        groups = statistics(store, chosen, options.by)
+    finally:
+        gc.enable()
+    by = options.by or "name"
+    total = together([found.totals for found in groups])
+    if options.json:
+        told = {"by": by, "groups": [_object(by, found) for found in groups], "total": _rounded(total)}
+        print(json.dumps(told, indent=2))
+    elif options.csv:
+        _print_csv(by, groups)
+    elif groups:
+        _print_table(by, groups, total)
+    else:
+        warn("no runs found")
+    return 0
+
+
+def _rounded(totals: Totals) -> dict[str, Any]:
+    from jobmeter.analyse.statistics import rates
+
+    return {name: value if isinstance(value, int) else round(value, 6) for name, value in rates(totals).items()}
+
+
+def _object(by: str, found: GroupStatistics) -> dict[str, Any]:
+    """A group as JSON: a run without the label is in the group that has no value."""
+    told: dict[str, Any] = {} if found.group is None else {by: found.group}
+    told.update(_rounded(found.totals))
+    for figure, spread in found.spreads.items():
+        told[figure] = {name: round(value, 6) for name, value in spread.items()}
+    return told
+
+
+def _print_csv(by: str, groups: list[GroupStatistics]) -> None:
+    from jobmeter.analyse.statistics import LEVELS
+
+    columns = [*_RATES, "wall_hours", "core_hours_asked"]
+    spreads = [(figure, level) for figure in _UNITS for level in LEVELS]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([by, *columns, *(f"{figure}_{level}" for figure, level in spreads)])
+    for found in groups:
+        told = _object(by, found)
+        cells = [told.get(column, "") for column in columns]
+        writer.writerow([told.get(by, ""), *cells, *(told.get(figure, {}).get(level, "") for figure, level in spreads)])
+
+
+def _print_table(by: str, groups: list[GroupStatistics], total: Totals) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from jobmeter.analyse.statistics import LEVELS
+
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
+    between = " / " if console.width >= _WIDE else "\n"
+    table = Table(box=None, pad_edge=False, header_style="bold", show_footer=len(groups) > 1)
+    table.add_column(by, footer="total", overflow="fold")
+    for heading, footer in zip(("runs", "success", "core-hours", "GB-hours", "CPU used"), _rate_cells(_rounded(total))):
+        table.add_column(heading, justify="right", footer=footer)
+    for figure in _UNITS:
+        table.add_column(f"{_HEADINGS[figure]}\n{between.join(LEVELS)}", justify="right", no_wrap=True)
+    for found in groups:
+        table.add_row(_name(found), *_rate_cells(_rounded(found.totals)), *_spread_cells(found, between))
+    console.print(table)
+
+
+def _name(found: GroupStatistics) -> str:
+    from rich.markup import escape
+
+    return "(none)" if found.group is None else escape(found.group)
+
+
+def _rate_cells(told: dict[str, Any]) -> list[str]:
+    shown = {"runs": "{:,}", "success_rate": "{:.1%}", "cpu_efficiency": "{:.0%}"}
+    return [
+        shown.get(name, "{:,.3g}" if told[name] < 1000 else "{:,.0f}").format(told[name]).replace("%", " %")
+        if name in told
+        else "-"
+        for name in _RATES
+    ]
+
+
+def _spread_cells(found: GroupStatistics, between: str) -> list[str]:
+    cells = []
+    for figure, unit in _UNITS.items():
+        values = found.spreads.get(figure, {}).values()
+        cells.append(between.join(text(round(value, 6), unit) for value in values) or "-")
+    return cells

@@ -1,0 +1,94 @@
+"""`jobmeter compare`: runs and groups, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobmeter.cli.main import main
+from tests.runs import keep, record
+
+MIB = 2**20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Six runs of version 1, six of version 2 that take 31 % more memory and as long, and one that failed early."""
+    location = str(tmp_path / "store")
+    runs = [
+        record(
+            f"{letter}run{number:08d}",
+            f"train-{letter}",
+            wall_seconds=10.0 + (number * 7 % 5) / 10 + share / 1e5,
+            memory_peak_bytes=(share + number) * MIB,
+            labels={"version": version},
+        )
+        for letter, version, share in (("a", "1", 1000), ("b", "2", 1310))
+        for number in range(6)
+    ]
+    keep(location, *runs, record("cfailed00000", "train-b", "failed", wall_seconds=0.1, labels={"version": "2"}))
+    return location
+
+
+def told(store: str, capfd: pytest.CaptureFixture[str], a: str, b: str) -> dict[str, Any]:
+    assert 0 == main(["compare", "--store", store, "--json", a, b])
+    found: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return {"runs": (found["a"]["runs"], found["b"]["runs"]), **{entry["key"]: entry for entry in found["measures"]}}
+
+
+@pytest.mark.parametrize(("a", "b"), [("name=train-a", "name=train-b"), ("label.version=1", "label.version=2")])
+def test_groups_are_compared_by_the_runs_that_completed(
+    store: str, capfd: pytest.CaptureFixture[str], a: str, b: str
+) -> None:
+    found = told(store, capfd, a, b)
+    assert (6, 6) == found["runs"]
+    memory = found["memory_peak_bytes"]
+    assert ("regression", pytest.approx(1.309, abs=0.001)) == (memory["verdict"], memory["ratio"])
+    assert 310 * MIB == memory["difference"]
+    assert pytest.approx(2 / 924) == memory["p"]
+    assert memory["interval"][0] < memory["ratio"] < memory["interval"][1]
+    assert "none" == found["wall_seconds"]["verdict"]
+
+
+def test_a_regression_is_told_in_words(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["compare", "--store", store, "name=train-a", "name=train-b"])
+    printed = capfd.readouterr()
+    assert "memory peak rose by 31 % (95 % interval 31 to 31 %, p = 0.0022): a regression" in printed.out
+    assert "wall time: no difference can be told" in printed.out
+    assert "1 of 7 runs did not complete and are left out" in printed.err
+
+
+def test_several_runs_are_named_with_commas(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    names = [",".join(f"{letter}run{number:08d}" for number in range(4)) for letter in "ab"]
+    found = told(store, capfd, *names)
+    assert (4, 4) == found["runs"]
+    assert pytest.approx(2 / 70) == found["memory_peak_bytes"]["p"]
+
+
+def test_two_runs_are_told_without_a_test(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    memory = told(store, capfd, "arun00000000", "brun00000000")["memory_peak_bytes"]
+    assert ("untested", 310 * MIB) == (memory["verdict"], memory["difference"])
+    assert "p" not in memory
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing", "name=train-a"], "nothing"),
+        (["name=none*", "name=train-a"], "'name=none*': no run"),
+        (["label.version", "name=train-a"], "'label.version' is not label.KEY=VALUE"),
+        (["name=train-a,arun00000000", "last"], "not both"),
+        (["last", "last", "--threshold", "much"], "--threshold: 'much' is not a percentage"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    store: str, capfd: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert 2 == main(["compare", "--store", store, *arguments])
+    printed = capfd.readouterr()
+    assert "" == printed.out
+    assert words in printed.err
+    assert 1 == printed.err.count("\n")

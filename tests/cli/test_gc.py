@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+
+from jobmeter.journal.writer import JournalWriter
+from jobmeter.store.selection import iso
+from tests.cli.listing import Commands
+from tests.runs import DESCRIBED, record, windows
+from tests.store.kept import header, ids, journal_of, opened
+
+
+def aged(*days: int) -> list[dict[str, Any]]:
+    """A run of each age."""
+    return [{**record(f"old{age}"), "started": iso(time.time() - age * 86400)} for age in days]
+
+
+def test_runs_older_than_said_go_with_their_files(jobmeter: Commands) -> None:
+    done = jobmeter.keep(*aged(1, 89, 91, 200))("gc", "--older-than", "90d")
+    assert (0, True) == (done.code, done.err.startswith("jobmeter: 2 runs: freed "))
+    assert ["old1", "old89"] == ids(opened(jobmeter.folder))
+    assert {"old1.jsonl", "old89.jsonl"} == set(os.listdir(jobmeter.folder / "journal"))
+
+
+def test_a_dry_run_only_tells(jobmeter: Commands) -> None:
+    size = journal_of(jobmeter.keep(*aged(1, 200)).folder, "old200").stat().st_size
+    told = json.loads(jobmeter("gc", "--older-than", "90d", "--dry-run", "--json").out)
+    assert {"runs": 1, "bytes": size} == told
+    assert ["old1", "old200"] == ids(opened(jobmeter.folder))
+
+
+def test_with_their_summary_kept_runs_lose_only_their_course(jobmeter: Commands) -> None:
+    runs = aged(1, 200)
+    jobmeter.keep(*runs)("gc", "--older-than", "90d", "--keep-summary")
+    store = opened(jobmeter.folder)
+    assert (runs, ["old1", "old200"]) == ([store.record(run["id"]) for run in runs], ids(store))
+    assert [3, 0] == [len(store.journal(run["id"]).windows) for run in runs]
+
+
+@pytest.mark.parametrize("summary", [[], ["--keep-summary"]])
+def test_a_file_of_many_runs_is_written_anew_with_those_that_stay(jobmeter: Commands, summary: list[str]) -> None:
+    runs = aged(200, 1, 300, 2)
+    store = opened(jobmeter.folder)
+    store.add_all((run, windows(4), DESCRIBED) for run in runs)
+    store.relabel("old1", {"a": "b"})
+    store.remove("old2")
+    jobmeter("gc", "--older-than", "90d", *summary)
+    again = opened(jobmeter.folder)
+    assert (["old1", "old200", "old300"] if summary else ["old1"]) == ids(again)
+    assert (windows(4), {"a": "b"}) == (again.journal("old1").windows, again.labels("old1"))
+    assert b"old2" not in next((jobmeter.folder / "journal").iterdir()).read_bytes().replace(b"old200", b"")
+    assert [[]] * len(ids(again)[1:]) == [again.journal(run_id).windows for run_id in ids(again)[1:]]
+
+
+def test_an_old_run_that_still_runs_is_left_alone(jobmeter: Commands) -> None:
+    writer = JournalWriter(str(jobmeter.folder), "eee6")
+    alive = {"writer": {"pid": os.getpid()}, "host": {"name": os.uname().nodename}}
+    writer.begin(header("eee6", **alive, started=iso(time.time() - 1e7)))
+    assert "jobmeter: 0 runs: freed 0 B\n" == jobmeter("gc", "--older-than", "1d").err
+    writer.close()
+    assert ["eee6"] == ids(opened(jobmeter.folder))
+
+
+def test_an_age_must_be_given(jobmeter: Commands) -> None:
+    assert (2, True) == ((done := jobmeter("gc")).code, "--older-than" in done.err)
