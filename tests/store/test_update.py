@@ -13,6 +13,7 @@ import pytest
 from jobmeter.journal.writer import SCHEMA, JournalWriter, shared_journal
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
+from jobmeter.store import Selection
 from jobmeter.store.database import open_index
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import append, five, header, ids, journal_of, kept, one_file, opened
@@ -260,3 +261,11 @@ def test_a_store_that_may_not_be_written_is_read_all_the_same(tmp_path: Path, mo
 def test_a_store_that_is_not_there_has_no_runs_and_is_not_made(tmp_path: Path) -> None:
     assert [] == ids(opened(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
+
+
+def test_a_record_whose_parts_come_in_another_order_is_indexed_whole(tmp_path: Path) -> None:
+    run = record("abc", name="sorted", wall_seconds=7.0, cpu_seconds=2.0)
+    run["measurements"] = {"perf_cpu_seconds": {"unit": "seconds", "kind": "counter", "total": 2.0}}
+    store = kept(tmp_path, dict(sorted(run.items())))
+    (row,) = store.runs(Selection())
+    assert (run["wall_seconds"], run["usage"]["cpu_seconds"]["value"]) == (row["wall_seconds"], row["cpu_seconds"])

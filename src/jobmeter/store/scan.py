@@ -217,7 +217,9 @@ def _used_part(line: bytes) -> Any:
         cut = text.find(_UNUSED)
         if cut > 0 and text.endswith("}}\n"):
             # A quote within a text is escaped, so this is the key and nothing a job was called.
-            return _scan_json(text[:cut] + "}}", 0)[0]["record"]
+            record = _scan_json(text[:cut] + "}}", 0)[0]["record"]
+            if "usage" in record and "wall_seconds" in record:
+                return record
     except (ValueError, StopIteration, KeyError, TypeError, RecursionError):
         pass  # not as `run` writes it: then as a whole
     entry = parse_line(line)
