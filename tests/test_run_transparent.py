@@ -67,7 +67,13 @@ def test_the_environment_and_directory_of_the_job_are_as_without() -> None:
 def test_signal_dispositions_of_the_job_are_as_without() -> None:
     ask = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
     bare = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
-    assert bare == jobmeter("run", "--quiet", "--", *ask).stdout
+    metered = jobmeter("run", "--quiet", "--", *ask).stdout
+    # Less 32 and 33, which glibc keeps for itself and leaves ignored or not as it happens to spawn.
+    kept = ~(0b11 << 31)
+    bare_masks, metered_masks = (
+        [int(line.split()[1], 16) & kept for line in text.splitlines()] for text in (bare, metered)
+    )
+    assert bare_masks == metered_masks
 
 
 def test_no_descriptor_of_jobmeters_is_open_in_the_job() -> None:

@@ -7,7 +7,7 @@ import re
 from jobmeter.errors import UsageError
 
 _LONGEST = 40  # characters: longer ones mean too much in any case
-_MOST = 1e18
+_MOST = 1e30
 """No number of bytes or seconds that people mean is larger."""
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([kmgtp]?)(i?b)?", re.IGNORECASE)
