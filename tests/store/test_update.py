@@ -13,7 +13,7 @@ import pytest
 from jobmeter.journal.writer import SCHEMA, JournalWriter, shared_journal
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
-from jobmeter.store import Selection
+from jobmeter.store import Selection, update
 from jobmeter.store.database import open_index
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import append, five, header, ids, journal_of, kept, one_file, opened
@@ -269,3 +269,28 @@ def test_a_record_whose_parts_come_in_another_order_is_indexed_whole(tmp_path: P
     store = kept(tmp_path, dict(sorted(run.items())))
     (row,) = store.runs(Selection())
     assert (run["wall_seconds"], run["usage"]["cpu_seconds"]["value"]) == (row["wall_seconds"], row["cpu_seconds"])
+
+
+def test_files_that_are_read_in_processes_of_their_own_give_the_same_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        lines: list[Any] = [{"schema": SCHEMA, "shared": {"measurements": DESCRIBED}}]
+        for at in range(700):
+            run = record(f"run{number}{at:03}", name=f"job{at % 5}", cpu_seconds=float(at))
+            lines += [{"schema": SCHEMA, "id": run["id"], "name": run["name"]}, {"record": run}]
+        path = one_file(tmp_path, f"many{number}", lines)
+        append(path, b'{"labels":{"late":"yes"},"run":"run%d007"}' % number, b"noise")
+    answers = []
+    for worth_it in (1 << 60, 0):
+        monkeypatch.setattr(update, "WORTH_IT", worth_it)
+        for name in ("index.db", "index.db-wal", "index.db-shm"):
+            (tmp_path / name).unlink(missing_ok=True)
+        told: list[str] = []
+        rows = list(opened(tmp_path, told).runs(Selection(sort="id")))
+        answers.append((rows, sorted(told)))
+    (alone, told_alone), (together, told_together) = answers
+    assert 2100 == len(alone)
+    assert 3 == len(told_alone)
+    assert {"late": "yes"} == next(row for row in alone if row["id"] == "run1007")["labels"]
+    assert (alone, told_alone) == (together, told_together)

@@ -38,9 +38,13 @@ class RowWriter:
             row = row_of(record, file, run.offset, run.line)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no run record: {error!r}") from None
+        self.add_row(row, run.samples)
+
+    def add_row(self, row: tuple[Any, ...], samples: Sequence[tuple[Any, ...]]) -> None:
+        """Add the values of `COLUMNS` and the samples of a run."""
         number = self._number = self._number + 1
         self._rows.append((number, *row))
-        self._samples += [(number, window, *sample) for window, sample in enumerate(run.samples)]
+        self._samples += [(number, window, *sample) for window, sample in enumerate(samples)]
         if len(self._rows) >= _BATCH:
             self.flush()
 

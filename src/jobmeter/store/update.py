@@ -13,6 +13,7 @@ from sqlalchemy import Connection, func, insert, select
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import Place, read_journal
 from jobmeter.model import Record
+from jobmeter.store.ahead import WORTH_IT, Found, Scanned, ToScan, can_scan_ahead, scan_ahead, scanned_of
 from jobmeter.store.database import Locked, writing
 from jobmeter.store.liveness import is_elsewhere, writer_lives
 from jobmeter.store.rows import RowWriter, forget_files
@@ -99,12 +100,15 @@ class _Updating:
                 self._drop_indexes()
             self._rows = RowWriter(self._connection)
             self._next_file = (self._connection.execute(select(func.max(journal_files.c.file))).scalar() or 0) + 1
-            until = time.monotonic() + _TURN
-            for done, name in enumerate(plan.changed, start=1):
-                self._read(name)
-                if time.monotonic() > until and done < len(plan.changed):
-                    self._rows.flush()
-                    return plan._replace(changed=plan.changed[done:], gone=[])
+            if self._is_worth_processes(plan):
+                self._read_ahead(plan.changed)
+            else:
+                until = time.monotonic() + _TURN
+                for done, name in enumerate(plan.changed, start=1):
+                    self._read(name)
+                    if time.monotonic() > until and done < len(plan.changed):
+                        self._rows.flush()
+                        return plan._replace(changed=plan.changed[done:], gone=[])
             self._rows.flush()
             for index in INDEXES:
                 index.create(self._connection, checkfirst=True)
@@ -150,6 +154,12 @@ class _Updating:
         paths = (f"{self._directory}/{name}" for name in plan.changed)
         return sum(os.path.getsize(path) for path in paths if os.path.exists(path)) > _MANY_BYTES
 
+    def _is_worth_processes(self, plan: _Plan) -> bool:
+        paths = [f"{self._directory}/{name}" for name in plan.changed]
+        if len(paths) < 2 or len(paths) > _MANY_FILES:
+            return False
+        return can_scan_ahead() and sum(os.path.getsize(p) for p in paths if os.path.exists(p)) > WORTH_IT
+
     def _drop_indexes(self) -> None:
         for index in INDEXES:
             if not index.unique:
@@ -166,20 +176,50 @@ class _Updating:
         before = self._known(name, size)
         scan = Scan(path, before.read_to, before.lines, self._warn)
         unfinished: list[ScannedRun] = []
-        is_open, writer = CLOSED, "{}"
+        told: list[str] = []
         try:
             for run in scan.runs():
                 if run.record is None or not self._add(path, run, run.record, before.file):
                     unfinished.append(run)
-            if unfinished or scan.torn or scan.shared or not size:
-                is_open, writer = self._judge(scan, unfinished, before.file)
+        except StoreError as error:
+            told.append(str(error))
+        scanned = scanned_of(scan, name, unfinished, told)
+        self._finish(before._replace(mtime_ns=mtime_ns), scanned)
+
+    def _read_ahead(self, names: list[str]) -> None:
+        """Read many large files, several at once."""
+        known: dict[str, _File] = {}
+        for name in names:
+            try:
+                size, mtime_ns = file_size(f"{self._directory}/{name}")
+            except OSError as error:
+                self._warn(f"{self._directory}/{name}: {error.strerror}")
+                continue
+            known[name] = self._known(name, size)._replace(mtime_ns=mtime_ns)
+        files = [
+            ToScan(name, f"{self._directory}/{name}", file.file, file.read_to, file.lines)
+            for name, file in known.items()
+        ]
+        for message in scan_ahead(files):
+            if isinstance(message, Found):
+                for row, samples in message.runs:
+                    self._rows.add_row(row, samples)
+            else:
+                self._finish(known[message.name], message)
+
+    def _finish(self, before: _File, scanned: Scanned) -> None:
+        """Keep how far a file was read, and judge what in it has no end."""
+        is_open, writer = CLOSED, "{}"
+        for message in scanned.told:
+            self._warn(message)
+        try:
+            if scanned.unfinished or scanned.torn or scanned.shared or not scanned.size:
+                is_open, writer = self._judge(scanned, before.file)
         except StoreError as error:
             self._warn(str(error))
-        self._rows.amend(scan.amendments, before.file)
-        read_to, lines = scan.resume_at()
-        kept = before._replace(
-            size=scan.size, mtime_ns=mtime_ns, is_open=is_open, read_to=read_to, lines=lines, writer=writer
-        )
+        self._rows.amend(scanned.amendments, before.file)
+        read_to, lines = scanned.resume_at
+        kept = before._replace(size=scanned.size, is_open=is_open, read_to=read_to, lines=lines, writer=writer)
         self._connection.exec_driver_sql(self._keep_file, tuple(kept))
 
     def _known(self, name: str, size: int) -> _File:
@@ -201,11 +241,11 @@ class _Updating:
             return False
         return True
 
-    def _judge(self, scan: Scan, unfinished: list[ScannedRun], file: int) -> tuple[int, str]:
+    def _judge(self, scan: Scanned, file: int) -> tuple[int, str]:
         """Whether more may come of a file that has an open end, and who would write it."""
         found = CLOSED
         writer: Record = scan.shared
-        for run in unfinished:
+        for run in scan.unfinished:
             journal = read_journal(scan.path, Place(run.run_id, run.offset, run.line))
             state = _state(journal.header, scan)
             self._add(scan.path, run, record_so_far(journal, "running" if state == OPEN else "lost"), file)
@@ -213,7 +253,7 @@ class _Updating:
                 found, writer = state, journal.header
         if found == CLOSED and scan.shared:
             found = _state(scan.shared, scan)
-        if found == CLOSED and not unfinished and not scan.lines:
+        if found == CLOSED and not scan.unfinished and not scan.lines:
             young = time.time() - os.stat(scan.path).st_mtime < _YOUNG
             found = SILENT if young else CLOSED
         if found == CLOSED and scan.torn:
@@ -221,7 +261,7 @@ class _Updating:
         return found, json.dumps({key: writer[key] for key in ("writer", "host") if key in writer})
 
 
-def _state(header: Record, scan: Scan) -> int:
+def _state(header: Record, scan: Scanned) -> int:
     size, mtime_ns = file_size(scan.path)
     if writer_lives(header, mtime_ns / 1e9):
         return OPEN
