@@ -259,9 +259,11 @@ def test_who_reads_the_output_sees_its_end_when_the_job_closes_it() -> None:
 def test_a_captured_job_whose_reader_leaves_ends_too() -> None:
     folder = workplace()
     words = " ".join(command_line(["run", "--quiet", "--capture", folder, "--", "yes"]))
-    subprocess.run(
-        f"{words} | head -1", shell=True, env=environment(), check=True, timeout=30, stdout=subprocess.DEVNULL
-    )
+    done = subprocess.run(
+        ["bash", "-c", f"{words} | head -1; echo ${{PIPESTATUS[0]}}"],
+        env=environment(), check=True, timeout=30, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["y", str(128 + signal.SIGPIPE)]
 
 
 def test_few_descriptors_do_not_keep_a_signal_from_the_job() -> None:
