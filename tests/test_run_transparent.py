@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +117,9 @@ class Terminal:
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def exit_code(self) -> int:
         while True:
@@ -333,3 +339,42 @@ def test_the_job_survives_a_kill_of_jobmeter_and_the_journal_is_readable() -> No
     assert journal.problems == []
     assert await_that(lambda: os.path.exists(f"{folder}/done"))
     assert await_that(lambda: gone(int(line)))
+
+
+def test_window_changes_reach_the_job() -> None:
+    body = (
+        "import os, signal, time\n"
+        "seen = []\n"
+        "signal.signal(signal.SIGWINCH, lambda *_: seen.append(os.get_terminal_size(0).columns))\n"
+        "print('ready', flush=True)\n"
+        "while not seen: time.sleep(0.05)\n"
+        "print('now', seen[0], flush=True)\n"
+    )
+    terminal = Terminal(command_line(["run", "--quiet", "--", interpreter(), "-c", body]))
+    terminal.read_until("ready")
+    terminal.resize(rows=40, columns=123)
+    terminal.read_until("now 123")
+    assert terminal.exit_code() == 0
+
+
+def test_a_job_whose_end_nobody_was_told_of_does_not_pass_for_a_success() -> None:
+    process, line = started("run", "--", "sh", "-c", "echo $PPID $$; exec sleep 60")
+    shepherd, job = map(int, line.split())
+    os.kill(shepherd, signal.SIGKILL)
+    process.wait(30)
+    os.kill(job, signal.SIGKILL)  # it went on, with our pipes as its output
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 125
+    assert "lost: nobody was there to be told of its end" in stderr
+
+
+def test_a_jobmeter_that_was_killed_within_a_job_leaves_no_group_behind() -> None:
+    report = f"{workplace()}/r.json"
+    inner = " ".join(command_line(["run", "--quiet", "--store", workplace(), "--", "sleep", "1"]))
+    body = f"{inner} & sleep 0.7; kill -9 $!; sleep 1"
+    process, _ = started("run", "--orphans", "wait", "--report", report, "--", "bash", "-c", f"echo started; {body}")
+    process.communicate(timeout=30)
+    left = subprocess.run(
+        ["find", "/sys/fs/cgroup", "-name", f"jobmeter-{process.pid}-*"], capture_output=True, text=True, check=False
+    )
+    assert left.stdout == ""

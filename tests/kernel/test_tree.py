@@ -220,3 +220,25 @@ def test_a_kept_descriptor_tells_of_the_end_of_a_real_process() -> None:
         left = set(tree.members)
         tree.close()
     assert (3, 1, members) == (len(members), len(gone), left | set(gone))
+
+
+def test_a_strangers_pid_that_the_job_gets_after_pids_began_anew_is_found(fake: FakeProc) -> None:
+    fake.put(500, 1)
+    fake.newest(900)
+    tree = fake.tree()
+    tree.refresh()
+    assert [] == list(tree.members)
+    fake.put(500, ROOT, start=7000)
+    fake.newest(501)
+    tree.refresh()
+    assert [500] == list(tree.members)
+
+
+def test_a_process_whose_parent_is_listed_one_scan_later_is_found(fake: FakeProc) -> None:
+    fake.put(50, 60)
+    tree = fake.tree()
+    tree.refresh()
+    fake.put(60, ROOT)
+    fake.newest(61)
+    tree.refresh()
+    assert {50, 60} == set(tree.members)

@@ -280,3 +280,17 @@ def test_closing_closes_every_source() -> None:
     sources = {"a": Script(), "b": Script()}
     Watched(dict(sources)).watch.close()
     assert [True, True] == [source.closed for source in sources.values()]
+
+
+def test_a_pulse_that_was_outrun_is_not_taken_for_quiet() -> None:
+    class Outrun(Pulsing):
+        def outran(self, cpu_nanoseconds: int) -> bool:
+            return cpu_nanoseconds < 5
+
+    left_behind, right = Outrun({"level": 1}, {"level": 1}, pulse=4), Outrun({"level": 1}, {"level": 1}, pulse=5)
+    for source in (left_behind, right):
+        watched = Watched({"s": source})
+        watched.watch.sample_now()
+        watched.watch.sample_now()
+    assert [False, False] == [moment.quiet for moment in left_behind.moments]
+    assert [False, True] == [moment.quiet for moment in right.moments]

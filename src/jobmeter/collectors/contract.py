@@ -66,7 +66,11 @@ Readings = dict[str, Union[Value, Column]]
 
 
 class Source(Protocol):
-    """Reads the measurements of one job. OSError and NoData cost this reading, nothing else."""
+    """Reads the measurements of one job. An error costs this reading, nothing else.
+
+    A source may also be a `Pulse` or a `ProcessLister`, and may have `incomplete() -> keys` (they are at
+    least what they say) and `outran(cpu_nanoseconds) -> bool` (it saw more CPU used than a pulse tells).
+    """
 
     def read(self, moment: Moment) -> Readings: ...
 
