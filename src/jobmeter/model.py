@@ -68,6 +68,7 @@ class Requirement(NamedTuple):
     cpus: float | None = None
     memory_bytes: int | None = None
     runtime_seconds: float | None = None
+    gpus: int | None = None
 
     def asked(self) -> dict[str, Number]:
         return {name: value for name, value in self._asdict().items() if value is not None}
@@ -87,6 +88,15 @@ class Outcome(NamedTuple):
             return 128 + self.signal
         # Not known: whoever was to tell was killed. That must not pass for a success.
         return 125 if self.exit_code is None else self.exit_code
+
+
+def workflow_id(name: str) -> str:
+    """What a workflow of this name is called in paths and on command lines: `ml-training-pipeline`.
+
+    Names that differ only in case and punctuation are one workflow.
+    """
+    words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
+    return "-".join(words)[:80] or "workflow"
 
 
 Record = dict[str, Any]

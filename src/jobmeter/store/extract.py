@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import json.encoder
 from typing import Any
 
@@ -16,6 +17,8 @@ COLUMNS = tuple(column.name for column in job_metadata.columns if column.name !=
 _LIKE_UTC = len("2026-01-31T12:00:00.000Z")
 _FIGURES = tuple(FIGURES)
 _REQUIREMENTS = tuple(REQUIREMENTS)
+_WORKFLOW_JOB = ("job_id", "step", "attempt", "fingerprint")
+_NO_WORKFLOW = (None, None, None)
 _quoted = json.encoder.encode_basestring
 """A text as JSON. To encode lists of them piece by piece is five times as quick as `json.dumps`."""
 
@@ -41,6 +44,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
         record.get("wall_seconds"),
         *[usage[name]["value"] if name in usage else None for name in _FIGURES],
         *[asked.get(name) for name in _REQUIREMENTS],
+        *(workflow_columns(record["workflow"]) if "workflow" in record else _NO_WORKFLOW),
         labels_text(labels) if labels else "{}",
         record.get("user"),
         host.get("name") if type(host) is dict else host,
@@ -52,6 +56,11 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
         offset,
         line,
     )
+
+
+def workflow_columns(workflow: dict[str, Any]) -> tuple[Any, ...]:
+    """Run and id of the workflow, and which of its jobs this is."""
+    return workflow["run_id"], workflow["id"], json.dumps({name: workflow.get(name) for name in _WORKFLOW_JOB})
 
 
 def is_record(record: Any) -> bool:

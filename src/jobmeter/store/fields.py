@@ -29,6 +29,7 @@ REQUIREMENTS = {"cpus": "count", "memory_bytes": "bytes", "runtime_seconds": "se
 FIELDS = {
     "id": Field("text", "job_id"),
     "name": Field("text", "job_name"),
+    "workflow": Field("text", "workflow_id"),
     **{
         name: Field(unit, name)
         for name, unit in (
@@ -40,6 +41,8 @@ FIELDS = {
             ("wall_seconds", "seconds"),
             *FIGURES.items(),
             *((f"requirement_{name}", unit) for name, unit in REQUIREMENTS.items()),
+            ("workflow_run", "count"),
+            ("workflow_job", "json"),
             ("labels", "json"),
             ("user", "text"),
             ("host", "text"),

@@ -20,7 +20,7 @@ from jobmeter.store.tables import job_metadata, journal_files
 Arrival = tuple[Record, Iterable[JournalWindow], Mapping[str, Any] | None]
 """A record, its windows, and the descriptions of what was measured."""
 
-_IDENTITY = ("id", "name", "command", "cwd", "labels", "host", "user", "started", "requirement")
+_IDENTITY = ("id", "name", "command", "cwd", "labels", "host", "user", "started", "requirement", "workflow")
 
 
 def write_runs(location: str, runs: Iterable[Arrival], has: Callable[[str], bool]) -> list[str]:

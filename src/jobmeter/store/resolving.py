@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Row, Select, select
 
 from jobmeter.errors import UsageError
+from jobmeter.model import workflow_id
 from jobmeter.store.tables import job_metadata
 
 _MOST_CANDIDATES = 10
@@ -28,6 +29,15 @@ def resolve_run(query: Query, text: str) -> str:
         if found:
             return str(found[0].job_id)
     return _by_prefix(query, text)
+
+
+def find_workflow(query: Query, text: str) -> str | None:
+    """The id of the workflow named by id or name."""
+    job = job_metadata.c
+    for candidate in (text, workflow_id(text)):
+        if query(select(job.number).where(job.workflow_id == candidate).limit(1)):
+            return candidate
+    return None
 
 
 def _by_prefix(query: Query, text: str) -> str:

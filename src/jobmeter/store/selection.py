@@ -23,6 +23,8 @@ class Selection(NamedTuple):
     names: Sequence[str] = ()  # globs; one of them must match
     statuses: Sequence[str] = ()
     labels: Mapping[str, str] = {}
+    workflow: str | None = None  # its id
+    workflow_run: int | None = None
     since: float | None = None  # started at that time or later, seconds since 1970
     until: float | None = None  # started before
     where: str | None = None  # see `jobmeter.store.expression`
@@ -40,6 +42,10 @@ def condition(selection: Selection) -> ColumnElement[bool]:
     if selection.statuses:
         parts.append(job.status.in_(selection.statuses))
     parts += [label_column(key) == value for key, value in selection.labels.items()]
+    if selection.workflow is not None:
+        parts.append(job.workflow_id == selection.workflow)
+    if selection.workflow_run is not None:
+        parts.append(job.workflow_run == selection.workflow_run)
     if selection.since is not None:
         parts.append(job.started >= iso(selection.since))
     if selection.until is not None:

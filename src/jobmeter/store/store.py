@@ -19,7 +19,7 @@ from jobmeter.store import keeping
 from jobmeter.store.database import discard_index, index_in_memory, open_index, read_through_memory
 from jobmeter.store.extract import is_record
 from jobmeter.store.fields import FIELDS
-from jobmeter.store.resolving import resolve_run
+from jobmeter.store.resolving import find_workflow, resolve_run
 from jobmeter.store.selection import Row, Selection, condition, ordered
 from jobmeter.store.sweeping import Swept, sweep
 from jobmeter.store.tables import job_metadata, journal_files
@@ -88,6 +88,16 @@ class Store:
         UsageError when there is none, or several begin like that; these are listed.
         """
         return resolve_run(self.query, text)
+
+    def find_workflow(self, text: str) -> str | None:
+        """The id of the workflow that `text` names by id or name; None when no run of it is kept."""
+        return find_workflow(self.query, text)
+
+    def workflow_runs(self, workflow: str) -> list[int]:
+        """The numbers of its runs, in their order."""
+        job = job_metadata.c
+        found = self.query(select(job.workflow_run).where(job.workflow_id == workflow).distinct())
+        return sorted(row.workflow_run for row in found)
 
     def has(self, run_id: str) -> bool:
         return bool(self.query(select(job_metadata.c.number).where(job_metadata.c.job_id == run_id)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raise it with every change below: an index of an older version is made anew from the journals."""
 
 metadata = MetaData()
@@ -58,6 +58,9 @@ job_metadata = Table(
     Column("requirement_cpus", Float),
     Column("requirement_memory_bytes", BigInteger),
     Column("requirement_runtime_seconds", Float),
+    Column("workflow_run", Integer),
+    Column("workflow_id", Text),
+    Column("workflow_job", Text),  # a JSON object: which of its jobs, and which attempt
     Column("labels", Text, nullable=False),  # a JSON object
     Column("user", Text),
     Column("host", Text),
@@ -101,6 +104,13 @@ INDEXES = (
     Index("job_by_cpu", job_metadata.c.job_name, job_metadata.c.cpu_seconds, job_metadata.c.status),
     Index("job_by_memory", job_metadata.c.job_name, job_metadata.c.memory_peak_bytes, job_metadata.c.status),
     Index("job_by_file", job_metadata.c.file),
+    # Most runs are of no workflow, and cost nothing here.
+    Index(
+        "job_by_workflow",
+        job_metadata.c.workflow_id,
+        job_metadata.c.workflow_run,
+        sqlite_where=job_metadata.c.workflow_id.is_not(None),
+    ),
 )
 
 SAMPLES_VIEW = """
