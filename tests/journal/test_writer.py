@@ -5,6 +5,7 @@ import os
 import resource
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import pytest
 
 from jobmeter.errors import StoreError
-from jobmeter.journal.reader import read_journal
-from jobmeter.journal.writer import SCHEMA, JournalWriter, journal_path
+from jobmeter.journal.reader import read_journal, read_journals
+from jobmeter.journal.writer import SCHEMA, JournalWriter, journal_path, shared_journal
 from jobmeter.model import Across, Kind, Measurement, Quality
 
 RSS = Measurement("proc_rss", "bytes", Kind.GAUGE, Across.SUM, Quality.SAMPLED, "Resident memory.")
@@ -147,3 +148,30 @@ def test_a_file_that_may_not_grow_is_told_and_raises_nothing(tmp_path: Path) -> 
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (f"{writer.path}: File too large", 1000) == (writer.failed, os.path.getsize(writer.path))
+
+
+def test_runs_of_many_threads_in_one_journal_keep_their_own_windows(tmp_path: Path) -> None:
+    described = {"proc_rss": RSS.described()}
+    file = shared_journal(str(tmp_path), "many", {"measurements": described, "user": "ann"})
+
+    def write(number: int) -> None:
+        writer = JournalWriter(str(tmp_path), f"run{number}", file)
+        writer.header({"id": f"run{number}", "user": "ann" if number else "bob"}, {"proc_rss": RSS})
+        for window in range(50):
+            writer.window(window, 1, {"proc_rss": 1000 * number + window}, [])
+        writer.record({"id": f"run{number}"})
+        writer.close()
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    file.close()
+    journals = {journal.header["id"]: journal for journal in read_journals(file.path)}
+    assert {f"run{number}" for number in range(8)} == set(journals)
+    for number in range(8):
+        journal = journals[f"run{number}"]
+        assert [1000 * number + window for window in range(50)] == [w.cells["proc_rss"] for w in journal.windows]
+        assert ({"id": f"run{number}"}, []) == (journal.record, journal.problems)
+        assert (described, "ann" if number else "bob") == (journal.header["measurements"], journal.header["user"])

@@ -1,4 +1,4 @@
-"""Writes journals. One writer, one file, append only, no locks.
+"""Writes journals. One writer, one file, append only, no locks of the file system.
 
 Line 1 is the header: the run's identity and the descriptions of what is measured.
 Then come windows as arrays `[seconds, samples, cell, …]` in the order of the last
@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 from typing import Any
 
 from jobmeter.errors import StoreError
@@ -28,21 +29,44 @@ SCHEMA = "jobmeter.journal/1"
 class JournalFile:
     """A file that only grows. A failure to write is told once, through `failed`, and never raised."""
 
-    def __init__(self, path: str) -> None:
-        """Make the file; StoreError when the store cannot be written."""
+    def __init__(self, path: str, shared: Record | None = None) -> None:
+        """Make the file; StoreError when the store cannot be written.
+
+        `shared` is what the headers of its many runs have in common; None for a file of one run.
+        """
         self.path = path
         self.failed: str | None = None
-        self.current = ""  # the run that lines without a word about it are of
+        self.shared = shared
+        self._current = ""  # the run that lines without a word about it are of
+        self._lock = threading.Lock()
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_EXCL, 0o666)
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from None
+        if shared is not None:
+            self._write(encode({"schema": SCHEMA, "shared": shared}))
 
-    def append(self, *lines: Any) -> None:
+    def begin(self, run_id: str, header: Record) -> None:
+        """The header of a run; the lines that follow are of it."""
+        known = self.shared or {}
+        header = {key: value for key, value in header.items() if key not in known or known[key] != value}
+        with self._lock:
+            self._current = run_id
+            self._write(encode({"schema": SCHEMA, **header}))
+
+    def append(self, run_id: str, *lines: Any) -> None:
+        """Lines of a run, together; runs of many threads may take turns."""
+        data = b"".join(map(encode, lines))
+        with self._lock:
+            if self.shared is not None and self._current != run_id:
+                self._current = run_id
+                data = encode({"run": run_id}) + data
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
         if self.failed is not None:
             return
-        data = b"".join(encode(line) for line in lines)
         try:
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -69,7 +93,7 @@ class JournalWriter:
     def __init__(self, store: str, run_id: str, shared: JournalFile | None = None) -> None:
         """Make the file; StoreError when the store cannot be written."""
         self._run_id = run_id
-        self._shared = shared is not None
+        self._is_shared = shared is not None
         self._file = shared or JournalFile(journal_path(store, run_id))
         self._columns: list[str] = []
         self.path = self._file.path
@@ -82,55 +106,46 @@ class JournalWriter:
         self.begin({**identity, "measurements": {key: m.described() for key, m in measurements.items()}})
 
     def begin(self, header: Record) -> None:
-        """The header, of what was described before or is described in the shared part."""
-        self._file.current = self._run_id
-        self._file.append({"schema": SCHEMA, **header})
+        """The header, of what was described before."""
+        self._file.begin(self._run_id, header)
 
     def window(self, seconds: float, samples: int, cells: dict[str, Any], processes: list[Any]) -> None:
+        lines: list[Any] = [[round(seconds, 2), samples, *cells.values()]]
         columns = list(cells)
         if columns != self._columns:
             self._columns = columns
-            self._append({"columns": columns})
-        self._append([round(seconds, 2), samples, *cells.values()])
+            lines.insert(0, {"columns": columns})
         if processes:
-            self._append({"processes": processes})
+            lines.append({"processes": processes})
+        self._file.append(self._run_id, *lines)
 
     def record(self, record: Record) -> None:
         """The outcome: the last line."""
-        self._append({"record": record})
+        self._file.append(self._run_id, {"record": record})
         self.sync()
 
     def sync(self) -> None:
         """Have what was written survive a crash of the machine."""
-        if not self._shared:
+        if not self._is_shared:
             self._file.sync()
 
     def close(self) -> None:
-        if not self._shared:
+        if not self._is_shared:
             self._file.close()
 
     def discard(self) -> None:
         """Leave nothing: the job never began."""
-        if self._shared:
-            self._file.append({"removed": self._run_id})
+        if self._is_shared:
+            self._file.append(self._run_id, {"removed": self._run_id})
             return
         self._file.close()
         with contextlib.suppress(OSError):
             os.unlink(self.path)
 
-    def _append(self, line: Any) -> None:
-        if self._shared and self._file.current != self._run_id:
-            self._file.current = self._run_id
-            self._file.append({"run": self._run_id}, line)
-        else:
-            self._file.append(line)
-
 
 def shared_journal(store: str, name: str, shared: Record) -> JournalFile:
     """A new file for many runs; `shared` is what their headers have in common. Whoever makes it syncs and closes it."""
-    file = JournalFile(journal_path(store, name))
-    file.append({"schema": SCHEMA, "shared": shared})
-    return file
+    return JournalFile(journal_path(store, name), shared)
 
 
 def append_to_journal(path: str, line: Record) -> None:

@@ -37,6 +37,7 @@ def identity(
     requirement: Requirement,
     started: float,
     machine: Machine,
+    workflow: Record | None = None,
 ) -> Record:
     """The part of the record that is known when the run begins."""
     system = os.uname()
@@ -59,6 +60,7 @@ def identity(
         "user": _user_name(),
         "started": utc(started),
         "requirement": requirement.asked(),
+        **({"workflow": workflow} if workflow else {}),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jobmeter.collectors import Selected, select
 from jobmeter.collectors.contract import Ending, Source, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
-from jobmeter.journal.writer import JournalWriter
+from jobmeter.journal.writer import JournalFile, JournalWriter
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.meter.meter import Meter
@@ -33,6 +33,9 @@ class MeasureOptions(NamedTuple):
     measurements: list[str] | None = None
     store: str | None = None  # None: no journal is kept
     per_process: bool = False
+    keep_windows: bool = True  # else its header and its record alone
+    journal: JournalFile | None = None  # a journal shared with others, in place of one of its own
+    workflow: Record | None = None  # which job of which workflow it is
 
 
 USUAL = MeasureOptions()
@@ -84,6 +87,7 @@ class Measuring:
             requirement=requirement,
             started=time.time(),
             machine=self.machine,
+            workflow=self._options.workflow,
         )
         self.journal = self._open_journal(target)
         self.watch = Watch(
@@ -98,6 +102,8 @@ class Measuring:
 
     def go(self) -> None:
         """The job runs: sample it from now on."""
+        if not self._measurements:
+            return
         try:
             self._meter.add(self.watch)
         except RuntimeError as error:
@@ -122,7 +128,7 @@ class Measuring:
         if self._options.store is None:
             return None
         try:
-            journal = JournalWriter(self._options.store, self.id)
+            journal = JournalWriter(self._options.store, self.id, self._options.journal)
         except StoreError as error:
             self._warn(f"this run is not kept: {error}. Name another place with --store.")
             return None
@@ -136,7 +142,7 @@ class Measuring:
         return journal
 
     def _note_window(self, window: Window) -> None:
-        if self.journal is not None:
+        if self.journal is not None and self._options.keep_windows:
             processes = [records.process_entry(use) for use in window.processes]
             self.journal.window(window.seconds, window.samples, window.cells, processes)
 

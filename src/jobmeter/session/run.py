@@ -49,6 +49,7 @@ class Session:
         machine: Machine = THIS_MACHINE,
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
+        on_gate: Callable[[int], None] = ignore,
     ) -> None:
         """UsageError, before anything is started, for options that mean nothing."""
         _check(job)
@@ -59,6 +60,7 @@ class Session:
         self._machine = machine
         self._warn = warn
         self._on_sample = on_sample
+        self._on_gate = on_gate  # told the shepherd's pid, before the job executes anything
         self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at)
         self._group: Group | None = None
         self._started = threading.Event()
@@ -86,6 +88,7 @@ class Session:
             self._remove_group()
             raise
         try:
+            self._on_gate(self._launched.shepherd)
             self._measure()
         except BaseException:
             # At its gate still: without our word it never runs.
