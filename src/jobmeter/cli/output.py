@@ -35,14 +35,15 @@ def write_report(path: str | None, record: Record) -> None:
 
 
 def tell_summary(record: Record, journal: str | None) -> None:
-    _tell("\n".join(summary_lines(record, journal)))
+    tell("\n".join(summary_lines(record, journal)))
 
 
 def warn(message: str) -> None:
-    _tell(f"jobmeter: {message}")
+    tell(f"jobmeter: {message}")
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
+    """Say something to whoever started us, on stderr."""
     if sys.stderr is None:
         return  # closed when we started; descriptor 2 may be a file of ours by now
     try:

@@ -6,6 +6,7 @@ terminal and jobmeter itself are in there too. Only a group made for the job cou
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from typing import NamedTuple, Protocol
@@ -66,6 +67,7 @@ class Group(Protocol):
     def pressure_seconds(self, resource: str) -> float | None: ...
     def limit_memory(self, limit: int) -> None: ...
     def limit_cpus(self, cpus: float) -> None: ...
+    def close(self) -> None: ...
     def remove(self) -> None: ...
 
 
@@ -89,7 +91,9 @@ def parse_mountinfo(content: str) -> list[Mount]:
     return mounts
 
 
+@functools.cache
 def find_mounts(machine: Machine) -> list[Mount]:
+    """The hierarchies of cgroups, as they were mounted when first asked for."""
     mounts = parse_mountinfo(read_text(f"{machine.proc}/self/mountinfo"))
     if machine.sys != "/sys":
         mounts = [mount._replace(path=mount.path.replace("/sys", machine.sys, 1)) for mount in mounts]
@@ -138,6 +142,12 @@ def create_group(machine: Machine, name: str) -> Group:
         if v2 is not None:
             return cgroup_v2.create(v2, full_name)
     raise NoData("no cgroup hierarchy is mounted here")
+
+
+@functools.cache
+def sweep_once(parent: str) -> None:
+    """`sweep`, the first time that this process makes a group below `parent`."""
+    sweep(parent)
 
 
 def sweep(parent: str) -> None:

@@ -105,6 +105,11 @@ def move_all(path: str, destination: str) -> None:
 
 def dissolve(path: str, destination: str) -> None:
     """Remove a group and those that were made below it; processes still in them go to another one."""
+    try:
+        os.rmdir(path)
+        return
+    except OSError:
+        pass  # processes are in it still, or groups below it
     for directory, _, _ in os.walk(path, topdown=False):
         move_all(directory, destination)
         os.rmdir(directory)

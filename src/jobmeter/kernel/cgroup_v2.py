@@ -42,7 +42,7 @@ def create(own: str, name: str) -> GroupV2:
 def _make_below(parent: str, origin: str, name: str) -> GroupV2 | None:
     if not _hand_down(parent):
         return None
-    cgroup.sweep(parent)
+    cgroup.sweep_once(parent)
     return _make(parent, origin, name)
 
 
@@ -212,6 +212,10 @@ class GroupV2:
 
     def limit_cpus(self, cpus: float) -> None:
         write_text(f"{self.path}/cpu.max", f"{round(cpus * _CPU_PERIOD_US)} {_CPU_PERIOD_US}")
+
+    def close(self) -> None:
+        """Let go of the files; the group stays."""
+        self._files.close()
 
     def remove(self) -> None:
         """Remove the group; processes still in it go back to where the job came from."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 
 from jobmeter.errors import NoData
@@ -108,11 +109,15 @@ def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *
     return descriptors
 
 
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _open(number: int, name: str, thread: int, flags: int) -> int:
     kind, config = _EVENTS[name]
     attributes = _Attributes(type=kind, size=64, config=config, read_format=_TIMES, flags=flags)
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor: int = libc.syscall(number, ctypes.byref(attributes), thread, -1, -1, ctypes.c_ulong(_CLOEXEC))
+    descriptor: int = _libc().syscall(number, ctypes.byref(attributes), thread, -1, -1, ctypes.c_ulong(_CLOEXEC))
     if descriptor < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

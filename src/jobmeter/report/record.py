@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from typing import Any
@@ -40,6 +41,22 @@ def identity(
     workflow: Record | None = None,
 ) -> Record:
     """The part of the record that is known when the run begins."""
+    return {
+        "id": run_id,
+        "name": name,
+        "command": command,
+        "cwd": directory,
+        "labels": labels,
+        **surroundings(machine),
+        "started": utc(started),
+        "requirement": requirement.asked(),
+        **({"workflow": workflow} if workflow else {}),
+    }
+
+
+@functools.cache
+def surroundings(machine: Machine) -> Record:
+    """Which machine and which user; the same for all runs of this process."""
     system = os.uname()
     host: dict[str, Any] = {
         "name": system.nodename,
@@ -50,18 +67,7 @@ def identity(
         host["memory_bytes"] = read_memory_total(machine)
     except (OSError, ValueError):
         pass  # no /proc/meminfo: not known, so not there
-    return {
-        "id": run_id,
-        "name": name,
-        "command": command,
-        "cwd": directory,
-        "labels": labels,
-        "host": host,
-        "user": _user_name(),
-        "started": utc(started),
-        "requirement": requirement.asked(),
-        **({"workflow": workflow} if workflow else {}),
-    }
+    return {"host": host, "user": _user_name()}
 
 
 def complete(

@@ -61,6 +61,7 @@ class Measuring:
         self.selected = select(options.measurements, machine)
         self.machine = machine
         self.why_not: dict[str, str] = {}
+        self.more: dict[str, Any] = {}  # what else the record's provenance shall tell
         self.watch: Watch
         self.journal: JournalWriter | None = None
         self._options = options
@@ -134,8 +135,9 @@ class Measuring:
             return None
         writer = {"pid": os.getpid(), "root": target.root, "job": target.main}
         try:
-            # Pids are reused: with its start time, whoever reads this knows later whether the writer still lives.
+            # Pids are reused: with start times, whoever reads this knows later whether writer and job still live.
             writer["start"] = read_stat(self.machine, os.getpid()).start
+            writer["root_start"] = read_stat(self.machine, target.root).start
         except (OSError, ValueError):
             pass  # no /proc here
         journal.header({**self._begun, "writer": writer}, self._measurements)
@@ -146,9 +148,15 @@ class Measuring:
             processes = [records.process_entry(use) for use in window.processes]
             self.journal.window(window.seconds, window.samples, window.cells, processes)
 
-    def conclude(self, ending: Ending, judge: Callable[[], Outcome], left_running: int) -> tuple[Record, Outcome]:
-        """Take the last readings and make the record; `judge` tells the outcome once they are taken."""
-        ended, wall = time.time(), time.monotonic() - self.watch.started
+    def conclude(
+        self, ending: Ending, judge: Callable[[], Outcome], left_running: int, *, wall_seconds: float | None = None
+    ) -> tuple[Record, Outcome]:
+        """Take the last readings and make the record; `judge` tells the outcome once they are taken.
+
+        The job took `wall_seconds` if someone knows better than that it ends now.
+        """
+        ended = time.time()
+        wall = time.monotonic() - self.watch.started if wall_seconds is None else wall_seconds
         self._meter.remove(self.watch)
         self.watch.finish(ending)
         result = judge()
@@ -195,7 +203,17 @@ class Measuring:
             "interval_seconds": self._options.interval,
             "interval_reached_seconds": round(self.watch.reached_interval(), 4),
             "meter_cpu_seconds": round(self._meter.cpu_seconds, 4),
+            **self.more,
         }
+
+    def refuse(self, command: list[str], directory: str, requirement: Requirement, result: Outcome) -> Record:
+        """The record of a job that could not even begin: how it ended, and nothing measured."""
+        self.selected = []
+        nobody = Target(root=os.getpid(), main=os.getpid(), machine=self.machine)
+        self.begin(nobody, command, directory, requirement)
+        record, _ = self.conclude(Ending(), lambda: result, 0)
+        self.close()
+        return record
 
     def close(self, *, discard: bool = False) -> None:
         """Let go of everything; with `discard`, as if the run had never been."""
@@ -206,6 +224,12 @@ class Measuring:
                 self.journal.discard()
             else:
                 self.journal.close()
+
+
+def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHINE) -> Record:
+    """What the headers of runs that are measured alike, here and by this user, have in common."""
+    described = {m.key: m.described() for choice in select(measurements, machine) for m in choice.measurements()}
+    return {**records.surroundings(machine), "measurements": described}
 
 
 def _by_key(selected: list[Selected], sources: dict[str, Source]) -> dict[str, Measurement]:

@@ -137,9 +137,9 @@ class Session:
         self._started.wait()
         self._supervisor.receive(number, from_terminal)
 
-    def cancel(self) -> None:
-        """End the job, with everything it started; `wait` then returns its record."""
-        self._supervisor.end("cancelled")
+    def cancel(self, *, at_once: bool = False) -> None:
+        """End the job, with everything it started; `wait` then returns its record. `at_once` spares the farewell."""
+        self._supervisor.end("cancelled", at_once=at_once)
 
     def _target(self) -> Target:
         return Target(

@@ -1,0 +1,56 @@
+"""`jobmeter workflow`: jobs that are written down with what they need, run with one command."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from jobmeter.cli.main import Command
+from jobmeter.errors import UsageError
+
+COMMANDS = {
+    "run": Command("run the jobs of a spec, each as soon as it may", "jobmeter.cli.workflow.run"),
+    "resume": Command("run what is missing, changed or failed", "jobmeter.cli.workflow.resume"),
+    "status": Command("tell how far a workflow is", "jobmeter.cli.workflow.status"),
+    "results": Command("tell what each job used, attempt by attempt", "jobmeter.cli.workflow.results"),
+    "list": Command("list the workflows that were run", "jobmeter.cli.workflow.list_"),
+    "cancel": Command("end a workflow that is being run", "jobmeter.cli.workflow.cancel"),
+    "graph": Command("draw which job needs which", "jobmeter.cli.workflow.graph"),
+}
+"""Name → help and the module whose `main(arguments)` does it."""
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(usage(), file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    command = COMMANDS.get(arguments[0])
+    if command is None:
+        raise UsageError(f"there is no command 'workflow {arguments[0]}'. {_hint(arguments[0])}")
+    code: int = importlib.import_module(command.module).main(arguments[1:])
+    return code
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    return "\n".join(
+        [
+            "usage: jobmeter workflow COMMAND [options]",
+            "",
+            "Runs jobs that are written down with what each needs, and tells which asked for too little or too much.",
+            "",
+            *(f"  {name:<{width}}{command.help}" for name, command in COMMANDS.items()),
+            "",
+            "`jobmeter workflow COMMAND --help` tells more of each.",
+        ]
+    )
+
+
+def _hint(name: str) -> str:
+    from difflib import get_close_matches
+    from os.path import isfile
+
+    if isfile(name):
+        return f"To run a spec: jobmeter workflow run {name}"
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(COMMANDS)}."

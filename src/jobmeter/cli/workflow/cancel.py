@@ -1,0 +1,52 @@
+"""`jobmeter workflow cancel`: end a workflow that is being run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+
+from jobmeter.cli.options import Parser
+from jobmeter.cli.output import warn
+from jobmeter.cli.workflow.options import add_workflow_argument
+from jobmeter.errors import UsageError
+from jobmeter.settings import resolve
+from jobmeter.workflow.directory import RunDirectory, find_run
+
+_LOOK = 0.05
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    directory = find_run(resolve("store", options.store), options.workflow, options.run_id)
+    runner = directory.runner()
+    if not directory.is_being_run() or runner is None:
+        raise UsageError(f"workflow {directory.workflow} (run {directory.run_id}) is not being run")
+    if runner.host != os.uname().nodename:
+        raise UsageError(f"workflow {directory.workflow} is being run on {runner.host}: cancel it there")
+    try:
+        os.kill(runner.pid, signal.SIGTERM)
+    except PermissionError:
+        raise UsageError(f"process {runner.pid}, which runs {directory.workflow}, belongs to another user") from None
+    except ProcessLookupError:
+        pass  # it came to its end just now
+    _wait(directory)
+    warn(f"workflow {directory.workflow} (run {directory.run_id}) was cancelled; `workflow resume` runs what is left")
+    return 0
+
+
+def _wait(directory: RunDirectory) -> None:
+    """Return when nobody runs it any more. It is not our child, so we look."""
+    while directory.is_being_run():
+        time.sleep(_LOOK)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser(
+        "workflow cancel",
+        "End a workflow that is being run, with its jobs; what they used is kept, and it can be resumed.",
+    )
+    add_workflow_argument(parser)
+    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    return parser.parse_args(arguments)

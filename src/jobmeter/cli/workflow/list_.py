@@ -1,0 +1,72 @@
+"""`jobmeter workflow list`: the workflows that were run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from jobmeter.cli.options import Parser
+from jobmeter.cli.output import warn
+from jobmeter.cli.workflow.kept import Kept, attempts_of
+from jobmeter.cli.workflow.table import print_table
+from jobmeter.errors import StoreError
+from jobmeter.report.listing import local_time
+from jobmeter.settings import resolve
+from jobmeter.workflow.directory import all_runs
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    store = resolve("store", options.store)
+    found = []
+    seen: set[str] = set()
+    for directory in all_runs(store):
+        if directory.workflow in seen and not options.all:
+            continue
+        seen.add(directory.workflow)
+        try:
+            found.append(_entry(Kept(directory, directory.plan(), attempts_of(store, directory))))
+        except StoreError as error:
+            warn(str(error))
+    if options.json:
+        print(json.dumps(found, indent=2))
+    elif not found:
+        warn("no workflow was run yet. `jobmeter workflow run SPEC` runs one.")
+    else:
+        headings = ("workflow", "run", "state", "started", "jobs", "spec")
+        rows = [
+            [
+                str(entry["workflow_id"]),
+                str(entry["run_id"]),
+                str(entry["state"]),
+                local_time(str(entry["started"])),
+                f"{entry['completed']}/{entry['jobs']}",
+                str(entry["spec"]),
+            ]
+            for entry in found
+        ]
+        print_table(headings, ("text", "count", "text", "time", "count", "text"), rows)
+    return 0
+
+
+def _entry(kept: Kept) -> dict[str, object]:
+    status = kept.status()
+    return {
+        "workflow_id": kept.directory.workflow,
+        "name": kept.plan["name"],
+        "run_id": kept.directory.run_id,
+        "state": status.state,
+        "started": kept.plan["started"],
+        "jobs": len(status.jobs),
+        "completed": status.counts.get("completed", 0),
+        "counts": status.counts,
+        "spec": kept.plan["spec"],
+    }
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser("workflow list", "List the workflows that were run, with how far the newest run of each is.")
+    parser.add_argument("--all", action="store_true", help="list every run of each")
+    parser.add_argument("--json", action="store_true", help="print an array of objects")
+    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    return parser.parse_args(arguments)

@@ -1,0 +1,64 @@
+"""Options that several of the workflow's commands share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from jobmeter.cli.options import Parser, option_type
+from jobmeter.errors import UsageError
+from jobmeter.kernel.hostfs import read_memory_total
+from jobmeter.kernel.machine import THIS_MACHINE, cpu_count
+from jobmeter.settings import positive_bytes, positive_number
+from jobmeter.workflow.scheduling import Capacity
+
+
+def add_run_options(parser: Parser) -> None:
+    """The options of commands that start jobs."""
+    add = parser.add_argument
+    cpus = option_type("--cpus", positive_number)
+    add("--cpus", metavar="N", type=cpus, help="CPUs that jobs may ask for together (default: the machine's)")
+    memory = option_type("--memory", positive_bytes)
+    add("--memory", metavar="SIZE", type=memory, help="memory they may ask for together (default: the machine's)")
+    add("--gpus", metavar="N", type=option_type("--gpus", count), help="GPUs they may ask for together")
+    add("--enforce", action="store_true", help="make what jobs ask for a limit, and end those that exceed it")
+    add("--no-resource-monitoring", action="store_true", help="measure nothing but time and exit code")
+    add("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    add("--quiet", action="store_true", help="print no progress and no summary")
+
+
+def add_workflow_argument(parser: Parser) -> None:
+    parser.add_argument(
+        "workflow", nargs="?", metavar="WORKFLOW", help="its id, name or spec (default: the one that was run last)"
+    )
+    number = option_type("--run-id", count)
+    parser.add_argument("--run-id", metavar="N", type=number, help="which of its runs (default: the newest)")
+
+
+def capacity(options: argparse.Namespace) -> Capacity:
+    """What the jobs may ask for together: as given, else what the machine has."""
+    memory = options.memory
+    if memory is None:
+        try:
+            memory = read_memory_total(THIS_MACHINE)
+        except (OSError, ValueError):
+            memory = None  # not known here, so not minded
+    return Capacity(
+        float(cpu_count()) if options.cpus is None else options.cpus,
+        memory,
+        gpu_count() if options.gpus is None else options.gpus,
+    )
+
+
+def gpu_count(directory: str = "/proc/driver/nvidia/gpus") -> int:
+    """How many GPUs the NVIDIA driver tells of."""
+    try:
+        return len(os.listdir(directory))
+    except OSError:
+        return 0
+
+
+def count(text: str) -> int:
+    if not text.isdigit():
+        raise UsageError(f"{text!r} is not a whole number")
+    return int(text)

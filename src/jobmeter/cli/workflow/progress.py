@@ -1,0 +1,155 @@
+"""How far a workflow that is being run is: looked at from beside it, often, and without counting anything twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import NamedTuple, TypeVar
+
+from jobmeter.analyse.headline import cpu_now, memory_shown
+from jobmeter.meter.watch import Sample
+from jobmeter.model import Requirement
+from jobmeter.workflow.eta import Pace, remaining_seconds
+from jobmeter.workflow.graph import order
+from jobmeter.workflow.run import Running, WorkflowRun
+
+_COST = 0.01
+"""Of the time, at most this share goes into the forecast: of many jobs it is made less often."""
+
+_Item = TypeVar("_Item")
+
+
+class RunningJob(NamedTuple):
+    """A job that runs, and what it uses just now; None where that is not known."""
+
+    name: str
+    attempt: int
+    seconds: float
+    cpu_percent: float | None
+    memory_bytes: float | None
+    asked: Requirement
+
+    @property
+    def time_share(self) -> float | None:
+        return _share(self.seconds, self.asked.runtime_seconds)
+
+    @property
+    def cpu_share(self) -> float | None:
+        return _share(self.cpu_percent, self.asked.cpus and 100.0 * self.asked.cpus)
+
+    @property
+    def memory_share(self) -> float | None:
+        return _share(self.memory_bytes, self.asked.memory_bytes)
+
+
+class View(NamedTuple):
+    """One look."""
+
+    counts: dict[str, int]  # completed, running, waiting; failed, blocked and cancelled where there are any
+    jobs: int
+    seconds: float
+    seconds_left: float | None
+    running: list[RunningJob]  # that which began first is first
+    stopping: bool
+
+    @property
+    def settled(self) -> int:
+        """How many jobs nothing more comes of."""
+        return self.jobs - self.counts["waiting"] - self.counts["running"]
+
+
+class Progress:
+    """Looks at a run from another thread. `done` is the number of jobs that were done before it began."""
+
+    def __init__(self, run: WorkflowRun, done: int) -> None:
+        self._run = run
+        self._done = done
+        self._began = time.monotonic()
+        self._order = order(run.plan.jobs)
+        self._seen = 0
+        self._completed = 0
+        self._unsuccessful: dict[int, str] = {}
+        self._pace = Pace()
+        self._busy_seconds = 0.0
+        self._left: float | None = None
+        self._forecast_at = 0.0
+        self._again_at = 0.0
+
+    def look(self) -> View:
+        now = time.monotonic()
+        self._count()
+        running = sorted(copied(self._run.running.values()), key=lambda each: each.since)
+        levels = self._run.levels()
+        return View(
+            self._counts(len(running)),
+            len(self._order),
+            now - self._began,
+            self._seconds_left(running, now),
+            [_running_job(each, levels.get(each.job.number), now) for each in running],
+            self._run.stopping,
+        )
+
+    def _count(self) -> None:
+        """Take in what ended since the last look."""
+        attempts = self._run.attempts
+        while self._seen < len(attempts):
+            attempt = attempts[self._seen]
+            self._seen += 1
+            self._busy_seconds += attempt.wall_seconds or 0.0
+            if attempt.status == "completed":
+                self._completed += 1
+                self._unsuccessful.pop(attempt.number, None)
+                self._pace.add(attempt.step, attempt.wall_seconds or 0.0)
+            else:
+                self._unsuccessful[attempt.number] = attempt.status
+
+    def _counts(self, running: int) -> dict[str, int]:
+        counts = {
+            "completed": self._done + self._completed,
+            "running": running,
+            "waiting": max(self._run.scheduler.waiting, 0),
+        }
+        # What will be tried again has not failed.
+        given_up = [status for number, status in self._unsuccessful.items() if self._run.scheduler.is_settled(number)]
+        cancelled = given_up.count("cancelled")
+        more = {"failed": len(given_up) - cancelled, "blocked": len(self._run.blocked), "cancelled": cancelled}
+        return {**counts, **{name: number for name, number in more.items() if number}}
+
+    def _seconds_left(self, running: list[Running], now: float) -> float | None:
+        if self._run.stopping:
+            return None
+        if now >= self._again_at:
+            elapsed = {each.job.number: now - each.since for each in running}
+            seen = (self._busy_seconds + sum(elapsed.values())) / max(now - self._began, 1e-9)
+            concurrency = max(seen, float(len(running)))
+            self._left = remaining_seconds(
+                self._order, self._run.scheduler.is_settled, elapsed, self._pace, concurrency
+            )
+            self._forecast_at = now
+            self._again_at = now + (time.monotonic() - now) / _COST
+        return None if self._left is None else max(self._left - (now - self._forecast_at), 0.0)
+
+
+def copied(items: Collection[_Item]) -> list[_Item]:
+    """A list of what another thread may be changing."""
+    while True:
+        try:
+            return list(items)
+        except RuntimeError:
+            continue  # it was changed just then
+
+
+def _running_job(running: Running, sample: Sample | None, now: float) -> RunningJob:
+    values = sample.values if sample is not None else {}
+    return RunningJob(
+        running.job.name,
+        running.attempt,
+        max(now - running.since, 0.0),
+        cpu_now(values),
+        memory_shown(values),
+        running.requirement,
+    )
+
+
+def _share(used: float | None, asked: float | None) -> float | None:
+    return None if used is None or not asked else used / asked

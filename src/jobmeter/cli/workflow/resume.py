@@ -1,0 +1,79 @@
+"""`jobmeter workflow resume`: run what is missing, changed or failed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from jobmeter.cli.options import Parser
+from jobmeter.cli.output import warn
+from jobmeter.cli.workflow.options import add_run_options, add_workflow_argument, capacity
+from jobmeter.cli.workflow.running import run_to_the_end
+from jobmeter.errors import UsageError
+from jobmeter.settings import resolve
+from jobmeter.workflow.attempts import Attempt, of_row
+from jobmeter.workflow.directory import RunDirectory, find_run
+from jobmeter.workflow.plan import Plan, check_fit, load_plan
+from jobmeter.workflow.resuming import end_leftovers, reasons_to_run, renumber
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    store = resolve("store", options.store)
+    directory = find_run(store, options.workflow, options.run_id)
+    plan = _plan(directory, options.workflow)
+    there_is = capacity(options)
+    check_fit(plan.jobs, *there_is)
+    if not options.dry_run:
+        directory.claim()
+    before = _attempts(store, directory, tidy=not options.dry_run)
+    reasons = reasons_to_run(plan.jobs, before)
+    if options.dry_run:
+        _print_reasons(plan, reasons)
+        return 0
+    if not reasons:
+        warn(f"workflow {directory.workflow}: all {len(plan.jobs)} jobs are done; nothing changed")
+        return 0
+    done = frozenset(job.number for job in plan.jobs if job.number not in reasons)
+    if not options.quiet:
+        warn(f"workflow {directory.workflow}: {len(reasons)} of {len(plan.jobs)} jobs to run, {len(done)} are done")
+    return run_to_the_end(plan, directory, there_is, options, before=before, done=done)
+
+
+def _plan(directory: RunDirectory, named: str | None) -> Plan:
+    """The spec as it is now, its jobs numbered as they were."""
+    kept = directory.plan()
+    path = named if named is not None and os.path.isfile(named) else kept["spec"]
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: the spec of this workflow is gone. Name where it is: jobmeter workflow resume SPEC")
+    return renumber(load_plan(path), {job["name"]: job["job_id"] for job in kept["jobs"]})
+
+
+def _attempts(store: str, directory: RunDirectory, *, tidy: bool) -> list[Attempt]:
+    """All attempts so far; with `tidy`, what is left of a runner that was killed is ended."""
+    from jobmeter.store import Selection, open_store
+
+    kept = open_store(store, warn)
+    mine = Selection(workflow=directory.workflow, workflow_run=directory.run_id)
+    attempts = [of_row(row) for row in kept.runs(mine)]
+    unended = [attempt.run for attempt in attempts if attempt.status in ("lost", "running")]
+    if tidy and unended and (ended := end_leftovers(kept, unended)):
+        warn(f"ended what was left of {ended} job{'s' * (ended > 1)} whose runner was killed")
+    return attempts
+
+
+def _print_reasons(plan: Plan, reasons: dict[int, str]) -> None:
+    for job in plan.jobs:
+        print(f"{job.name}: {reasons.get(job.number, 'done')}")
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser(
+        "workflow resume",
+        "Run what is missing of a workflow, what changed (command or inputs) and what failed. "
+        "What is done is not run again.",
+    )
+    add_workflow_argument(parser)
+    add_run_options(parser)
+    parser.add_argument("--dry-run", action="store_true", help="tell of each job whether and why it would run")
+    return parser.parse_args(arguments)

@@ -1,0 +1,40 @@
+"""`jobmeter workflow run`: run the jobs of a spec, each as soon as it may."""
+
+from __future__ import annotations
+
+import argparse
+
+from jobmeter.cli.options import Parser
+from jobmeter.cli.workflow.options import add_run_options, capacity
+from jobmeter.cli.workflow.running import run_to_the_end
+from jobmeter.settings import resolve
+from jobmeter.workflow.directory import new_run
+from jobmeter.workflow.inputs import check_inputs
+from jobmeter.workflow.plan import check_fit, load_plan
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    plan = load_plan(options.spec)
+    there_is = capacity(options)
+    check_fit(plan.jobs, *there_is)
+    check_inputs(plan)
+    if options.dry_run:
+        from jobmeter.cli.workflow.dry_run import print_plan
+
+        print_plan(plan, there_is)
+        return 0
+    directory = new_run(resolve("store", options.store), plan.name)
+    return run_to_the_end(plan, directory, there_is, options)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser(
+        "workflow run",
+        "Run the jobs of a spec, each as soon as what it needs is done and it fits the machine. "
+        "Exit code 0 when all completed, 1 when any failed.",
+    )
+    parser.add_argument("spec", metavar="SPEC", help="a file in YAML, JSON or TOML")
+    add_run_options(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and start nothing")
+    return parser.parse_args(arguments)

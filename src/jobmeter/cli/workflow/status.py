@@ -1,0 +1,96 @@
+"""`jobmeter workflow status`: how far a workflow is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from jobmeter.cli.options import Parser
+from jobmeter.cli.workflow.kept import Kept, kept_run
+from jobmeter.cli.workflow.options import add_workflow_argument
+from jobmeter.cli.workflow.table import print_table
+from jobmeter.settings import resolve
+from jobmeter.units import text
+from jobmeter.workflow.status import JobStatus, WorkflowStatus
+
+_SHOWN = 40
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    kept = kept_run(resolve("store", options.store), options.workflow, options.run_id)
+    status = kept.status()
+    if options.json:
+        print(json.dumps(as_json(kept, status), indent=2))
+    else:
+        _print(kept, status, everything=options.all)
+    return 0
+
+
+def as_json(kept: Kept, status: WorkflowStatus) -> dict[str, object]:
+    runner = kept.directory.runner()
+    return {
+        "workflow_id": kept.directory.workflow,
+        "name": kept.plan["name"],
+        "run_id": kept.directory.run_id,
+        "state": status.state,
+        "spec": kept.plan["spec"],
+        "started": kept.plan["started"],
+        "logs": kept.directory.logs,
+        **({"runner": runner._asdict()} if status.being_run and runner else {}),
+        "counts": status.counts,
+        "jobs": [_job_json(job) for job in status.jobs],
+    }
+
+
+def _job_json(job: JobStatus) -> dict[str, object]:
+    entry: dict[str, object] = {"job_id": job.number, "name": job.name, "status": job.status}
+    if job.reason:
+        entry["reason"] = job.reason
+    if job.attempt is not None:
+        entry.update(attempt=job.attempt.attempt, run=job.attempt.run)
+        if job.attempt.wall_seconds is not None:
+            entry["wall_seconds"] = job.attempt.wall_seconds
+    return entry
+
+
+def _print(kept: Kept, status: WorkflowStatus, *, everything: bool) -> None:
+    counts = ", ".join(f"{number} {name}" for name, number in status.counts.items())
+    runner = kept.directory.runner()
+    who = f" (process {runner.pid} on {runner.host})" if status.being_run and runner else ""
+    print(f"{kept.plan['name']}, run {kept.directory.run_id}: {status.state}{who}: {counts} of {len(status.jobs)} jobs")
+    print(f"spec {kept.plan['spec']}")
+    print(f"logs {kept.directory.logs}")
+    # Of many jobs, those that a person can do something about.
+    notable = [job for job in status.jobs if job.status not in ("completed", "waiting")]
+    shown = status.jobs if everything or len(status.jobs) <= _SHOWN else notable[:_SHOWN]
+    if shown:
+        print()
+        rows = [_row(job) for job in shown]
+        print_table(("id", "job", "status", "attempt", "time", "reason"), ("count", "text", "text", "count", "seconds", "text"), rows)  # fmt: skip  # noqa: E501
+    if len(shown) < len(status.jobs):
+        print(f"\n{len(status.jobs) - len(shown)} more jobs; --all shows them")
+    if not status.being_run and status.state != "completed":
+        print(f"\n`jobmeter workflow resume {kept.directory.workflow}` runs what is left.")
+
+
+def _row(job: JobStatus) -> list[str]:
+    attempt = job.attempt
+    wall = attempt.wall_seconds if attempt is not None else None
+    return [
+        str(job.number),
+        job.name,
+        job.status,
+        "" if attempt is None else str(attempt.attempt),
+        "" if wall is None else text(wall, "seconds"),
+        job.reason,
+    ]
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser("workflow status", "Tell how far a workflow is: what ran, what runs, what is blocked and why.")
+    add_workflow_argument(parser)
+    parser.add_argument("--all", action="store_true", help="list every job, however many")
+    parser.add_argument("--json", action="store_true", help="print an object with all of it")
+    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    return parser.parse_args(arguments)

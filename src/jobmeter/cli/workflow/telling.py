@@ -1,0 +1,191 @@
+"""What `workflow run` says: of failures as they happen, and of the whole at the end. All of it to stderr."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jobmeter.analyse.outcome import in_words
+from jobmeter.cli.output import tell, warn
+from jobmeter.model import Requirement
+from jobmeter.report.listing import plain_table
+from jobmeter.units import text
+from jobmeter.workflow.attempts import Attempt, latest
+from jobmeter.workflow.directory import RunDirectory
+from jobmeter.workflow.plan import Job, Plan
+from jobmeter.workflow.run import Listener, Result
+from jobmeter.workflow.summary import Recovered, WorkflowSummary, summarise
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHOWN = 20
+"""Jobs that the summary lists one by one; of more only the costliest."""
+_TAIL = 4096
+
+
+class Teller(Listener):
+    """Says at once what a person wants to know at once: what failed, and why."""
+
+    def __init__(self, directory: RunDirectory, *, quiet: bool) -> None:
+        self.console: Console | None = None
+        self._directory = directory
+        self._quiet = quiet
+        self._blocked = 0
+
+    def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
+        if attempt.status in ("completed", "cancelled"):
+            return
+        told = f"{attempt.name} {why or in_words(attempt.outcome)}"
+        if again is not None:
+            self._say(f"{told}; trying again{_more(attempt, again)}")
+            return
+        _, stderr = self._directory.log_paths(attempt.name, attempt.attempt)
+        last = "" if why else last_line(stderr)
+        self._say(f"{told}{f': {last}' if last else ''}  [{stderr}]")
+
+    def blocked(self, job: Job, by: Job) -> None:
+        self._blocked += 1
+        if self._blocked <= _SHOWN:
+            self._say(f"{job.name} is blocked: it needs {by.name}, which failed")
+        elif self._blocked == _SHOWN + 1:
+            self._say("more jobs are blocked; `jobmeter workflow status` lists them")
+
+    def _say(self, message: str) -> None:
+        if self._quiet:
+            return
+        if self.console is not None:
+            self.console.print(f"jobmeter: {message}", markup=False, highlight=False)
+        else:
+            warn(message)
+
+
+def _more(attempt: Attempt, again: Requirement) -> str:
+    grown = [
+        text(value, unit)
+        for value, before, unit in (
+            (again.memory_bytes, attempt.memory_bytes, "bytes"),
+            (again.runtime_seconds, attempt.runtime_seconds, "seconds"),
+        )
+        if value is not None and value != before
+    ]
+    return f" with {', '.join(grown)}" if grown else ""
+
+
+def last_line(path: str) -> str:
+    """The last line of a log that says something, printable and short."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _TAIL, 0))
+            lines = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line.strip() for line in lines if line.strip()]
+    return "".join(c if c.isprintable() else "?" for c in said[-1])[:200] if said else ""
+
+
+def tell_end(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequence[Attempt]) -> None:
+    """The summary of the whole workflow."""
+    summary = summarise(plan.jobs, attempts)
+    lines = [
+        f"jobmeter: workflow {plan.name} {_fate(result, len(plan.jobs), attempts)}",
+        *_job_table(plan, result, attempts, summary),
+        *_totals(result, summary),
+        *_advice(directory, result, summary),
+    ]
+    tell("\n".join(lines))
+
+
+def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
+    counts = Counter(attempt.status for attempt in latest(list(attempts)).values())
+    counts["blocked"] = len(result.blocked)
+    counts["not begun"] = result.not_begun
+    told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+    verdict = "completed" if result.succeeded else "was stopped" if result.stopped else "failed"
+    return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {told} of {jobs} job{'s' * (jobs != 1)}"
+
+
+def _job_table(plan: Plan, result: Result, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
+    few = len(plan.jobs) <= _SHOWN
+    shown = list(latest(list(attempts)).values()) if few else summary.costliest
+    if not shown:
+        return []
+    title = [] if few else ["  the costliest:"]
+    units = ("text", "text", "seconds", "seconds", "percent", "bytes", "text")
+    rows = [_row(attempt) for attempt in sorted(shown, key=lambda each: each.number if few else 0)]
+    table = plain_table(("job", "status", "time", "CPU", "CPU %", "memory", "of what it asked for"), units, rows)
+    return title + [f"  {line}" for line in table]
+
+
+def _row(attempt: Attempt) -> list[str]:
+    return [
+        attempt.name if attempt.attempt == 1 else f"{attempt.name} (attempt {attempt.attempt})",
+        attempt.status,
+        _text(attempt.wall_seconds, "seconds"),
+        _text(attempt.cpu_seconds, "seconds"),
+        _text(attempt.cpu_mean_percent, "percent"),
+        _text(attempt.memory_peak_bytes, "bytes"),
+        _shares(attempt),
+    ]
+
+
+def _text(value: float | None, unit: str) -> str:
+    return "" if value is None else text(value, unit)
+
+
+def _shares(attempt: Attempt) -> str:
+    shares = (
+        ("CPU", attempt.cpu_mean_percent, attempt.cpus and attempt.cpus * 100),
+        ("memory", attempt.memory_peak_bytes, attempt.memory_bytes),
+        ("time", attempt.wall_seconds, attempt.runtime_seconds),
+    )
+    return ", ".join(f"{name} {used / asked:.0%}" for name, used, asked in shares if used is not None and asked)
+
+
+def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
+    totals = summary.totals
+    lines = []
+    if totals.core_hours is not None:
+        asked = _of_asked(totals.core_hours_asked, totals.cpu_efficiency)
+        lines.append(f"  CPU        {_hours(totals.core_hours)} core-hours{asked}")
+    if totals.gb_hours is not None:
+        asked = _of_asked(totals.gb_hours_asked, totals.memory_efficiency, "at most ")
+        lines.append(f"  memory     {_hours(totals.gb_hours)} GB-hours{asked}")
+    if result.concurrency_peak:
+        lines.append(f"  at a time  {result.concurrency_peak} job{'s' * (result.concurrency_peak > 1)} at most")
+    if len(summary.critical_path) > 1:
+        chain = summary.critical_path
+        steps = [*chain[:3], f"… {len(chain) - 5} more …", *chain[-2:]] if len(chain) > 6 else chain
+        lines.append(f"  longest    {' → '.join(steps)}, {text(summary.critical_seconds, 'seconds')}")
+    return lines
+
+
+def _of_asked(asked: float | None, share: float | None, how: str = "") -> str:
+    return "" if asked is None or share is None else f", {how}{share:.0%} of the {_hours(asked)} asked for"
+
+
+def _hours(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def _advice(directory: RunDirectory, result: Result, summary: WorkflowSummary) -> list[str]:
+    lines = [f"  advice     {_recovered(each)}" for each in summary.recovered]
+    lines.append(f"  logs       {directory.logs}")
+    name = directory.workflow
+    if result.succeeded:
+        lines.append(f"  next       jobmeter check {name} · jobmeter size {name} · jobmeter workflow results {name}")
+    else:
+        lines.append(f"  next       jobmeter workflow resume {name}")
+    return lines
+
+
+def _recovered(each: Recovered) -> str:
+    write = []
+    if each.memory_bytes is not None:
+        write.append(f"memory: {-(-int(each.memory_bytes) // 2**20)}m")
+    if each.runtime_seconds is not None:
+        write.append(f"runtime: {-(-int(each.runtime_seconds) // 1)}s")
+    told = f" Write {' and '.join(write)} in the spec." if write else ""
+    return f"{each.step} took {each.attempts} attempts.{told}"

@@ -1,0 +1,50 @@
+"""What a workflow asks of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from jobmeter.meter.watch import Sample
+from jobmeter.model import Record
+from jobmeter.session.run import JobOptions
+
+
+class Task(NamedTuple):
+    """One attempt at one job."""
+
+    number: int  # the job's; of one job there is one attempt at a time
+    name: str
+    labels: dict[str, str]
+    workflow: Record
+    job: JobOptions
+    stdout: str  # paths
+    stderr: str
+    container: Record | None = None
+
+
+class Ended(NamedTuple):
+    """How an attempt ended. `why` is told when it could not even begin."""
+
+    number: int
+    record: Record
+    why: str | None = None
+
+
+class Engine(Protocol):
+    """Runs tasks and measures them. Its methods return at once."""
+
+    def start(self, task: Task) -> None:
+        """Begin a task. However it ends, `on_end` is called once, in any thread."""
+
+    def cancel(self, *, at_once: bool = False) -> None:
+        """End every task that runs, and begin no more; `at_once` spares the farewell."""
+
+    def levels(self) -> Mapping[int, Sample]:
+        """What each running task uses just now, by the number of its job."""
+
+    def close(self) -> None:
+        """Let go of everything, once all tasks have ended."""
+
+
+OnEnd = Callable[[Ended], None]

@@ -1,0 +1,86 @@
+"""What is kept in mind of every attempt: the figures that tables and totals are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from jobmeter.model import Outcome, Record
+
+
+class Attempt(NamedTuple):
+    """One attempt at one job. What was not measured is None."""
+
+    number: int
+    name: str
+    step: str
+    attempt: int
+    run: str  # the id of its run
+    outcome: Outcome
+    started: str
+    wall_seconds: float | None
+    cpu_seconds: float | None
+    cpu_peak_percent: float | None
+    cpu_mean_percent: float | None
+    memory_peak_bytes: float | None
+    memory_mean_bytes: float | None
+    cpus: float | None  # what it asked for
+    memory_bytes: float | None
+    runtime_seconds: float | None
+    fingerprint: str | None
+
+    @property
+    def status(self) -> str:
+        return self.outcome.status
+
+
+def of_record(record: Record) -> Attempt:
+    """The attempt that a run record tells of."""
+    workflow, usage = record["workflow"], record["usage"]
+    figures = {name: figure["value"] for name, figure in usage.items()}
+    return _attempt(record, workflow, Outcome(**record["outcome"]), figures, record.get("requirement", {}))
+
+
+def of_row(row: Mapping[str, Any]) -> Attempt:
+    """The attempt that a row of the store's index tells of."""
+    outcome = Outcome(row["status"], row.get("exit_code"), row.get("signal"))
+    asked = {name: row.get(f"requirement_{name}") for name in ("cpus", "memory_bytes", "runtime_seconds")}
+    return _attempt(row, row["workflow_job"], outcome, row, asked)
+
+
+def _attempt(
+    run: Mapping[str, Any],
+    job: Mapping[str, Any],
+    outcome: Outcome,
+    figures: Mapping[str, Any],
+    asked: Mapping[str, Any],
+) -> Attempt:
+    return Attempt(
+        number=job["job_id"],
+        name=run["name"],
+        step=job.get("step") or run["name"],
+        attempt=job.get("attempt") or 1,
+        run=run["id"],
+        outcome=outcome,
+        started=run["started"],
+        wall_seconds=run.get("wall_seconds"),
+        cpu_seconds=figures.get("cpu_seconds"),
+        cpu_peak_percent=figures.get("cpu_peak_percent"),
+        cpu_mean_percent=figures.get("cpu_mean_percent"),
+        memory_peak_bytes=figures.get("memory_peak_bytes"),
+        memory_mean_bytes=figures.get("memory_mean_bytes"),
+        cpus=asked.get("cpus"),
+        memory_bytes=asked.get("memory_bytes"),
+        runtime_seconds=asked.get("runtime_seconds"),
+        fingerprint=job.get("fingerprint"),
+    )
+
+
+def latest(attempts: list[Attempt]) -> dict[int, Attempt]:
+    """Job → its last attempt; of equal ones that which started last."""
+    found: dict[int, Attempt] = {}
+    for attempt in attempts:
+        known = found.get(attempt.number)
+        if known is None or (attempt.attempt, attempt.started) >= (known.attempt, known.started):
+            found[attempt.number] = attempt
+    return found

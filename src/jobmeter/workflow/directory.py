@@ -1,0 +1,206 @@
+"""Where a run of a workflow keeps its plan, its logs and the word that it is being run.
+
+`<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (who runs it; locked while they do) and
+`logs/`. What its jobs used is in the journals, as of every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobmeter.errors import StoreError, UsageError
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.procfs import read_stat
+from jobmeter.model import Record, workflow_id
+
+SCHEMA = "jobmeter.workflow/1"
+
+
+class Runner(NamedTuple):
+    """The process that runs a workflow, or did."""
+
+    pid: int
+    host: str
+    start: int | None
+
+
+class RunDirectory:
+    """One run of one workflow."""
+
+    def __init__(self, store: str, workflow: str, run_id: int) -> None:
+        self.workflow = workflow
+        self.run_id = run_id
+        self.path = f"{store}/workflows/{workflow}/{run_id}"
+        self.logs = f"{self.path}/logs"
+        self._lock: int | None = None
+
+    def log_paths(self, job: str, attempt: int) -> tuple[str, str]:
+        """Where stdout and stderr of an attempt go."""
+        return f"{self.logs}/{job}.{attempt}.out", f"{self.logs}/{job}.{attempt}.err"
+
+    def write_plan(self, plan: Record) -> None:
+        """Keep the plan, in place of an earlier one."""
+        path = f"{self.path}/plan.json"
+        try:
+            with open(f"{path}.new", "w", encoding="utf-8") as file:
+                json.dump({"schema": SCHEMA, **plan}, file, separators=(",", ":"))
+            os.replace(f"{path}.new", path)
+        except OSError as error:
+            raise StoreError(f"{error.filename}: {error.strerror}") from None
+
+    def plan(self) -> Record:
+        """The plan as it was kept. StoreError when it cannot be read."""
+        path = f"{self.path}/plan.json"
+        try:
+            with open(path, encoding="utf-8") as file:
+                plan: Record = json.load(file)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from None
+        except ValueError:
+            raise StoreError(f"{path}: damaged. The jobs' figures are kept: `jobmeter ls` lists them.") from None
+        if plan.get("schema") != SCHEMA:
+            raise StoreError(f"{path}: written as {plan.get('schema')}, this version reads {SCHEMA}. Upgrade jobmeter.")
+        return plan
+
+    def claim(self) -> None:
+        """Become the one who runs it, until this process ends. UsageError when someone else is."""
+        path = f"{self.path}/runner.json"
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            runner = self.runner()
+            who = f"process {runner.pid} on {runner.host}" if runner else "another process"
+            raise UsageError(
+                f"workflow {self.workflow} (run {self.run_id}) is being run by {who}. "
+                f"`jobmeter workflow cancel {self.workflow}` ends it."
+            ) from None
+        self._lock = lock
+        os.ftruncate(lock, 0)
+        me = Runner(os.getpid(), os.uname().nodename, _start_of(os.getpid()))
+        os.write(lock, json.dumps(me._asdict()).encode())
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def is_being_run(self) -> bool:
+        try:
+            lock = os.open(f"{self.path}/runner.json", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def runner(self) -> Runner | None:
+        """Who runs it, or ran it last."""
+        try:
+            with open(f"{self.path}/runner.json", encoding="utf-8") as file:
+                return Runner(**json.load(file))
+        except (OSError, ValueError, TypeError):
+            return None
+
+
+def new_run(store: str, name: str) -> RunDirectory:
+    """Make the directory of the next run of the workflow of this name, and claim it."""
+    workflow = workflow_id(name)
+    try:
+        os.makedirs(f"{store}/workflows/{workflow}", exist_ok=True)
+        run_id = max(run_ids(store, workflow), default=0) + 1
+        while True:
+            directory = RunDirectory(store, workflow, run_id)
+            try:
+                os.mkdir(directory.path)
+                break
+            except FileExistsError:
+                run_id += 1  # someone was quicker
+        os.mkdir(directory.logs)
+    except OSError as error:
+        raise StoreError(f"{error.filename}: {error.strerror}. Name another place with --store.") from None
+    directory.claim()
+    return directory
+
+
+def run_ids(store: str, workflow: str) -> list[int]:
+    """The runs of a workflow, in their order."""
+    with contextlib.suppress(OSError):
+        return sorted(int(name) for name in os.listdir(f"{store}/workflows/{workflow}") if name.isdigit())
+    return []
+
+
+def workflows(store: str) -> list[str]:
+    """The workflows that were ever run, those whose newest run began last first."""
+    names = []
+    with contextlib.suppress(OSError):
+        names = [name for name in os.listdir(f"{store}/workflows") if run_ids(store, name)]
+    return sorted(names, key=lambda name: -_begun(store, name))
+
+
+def all_runs(store: str) -> Iterator[RunDirectory]:
+    for workflow in workflows(store):
+        for run_id in reversed(run_ids(store, workflow)):
+            yield RunDirectory(store, workflow, run_id)
+
+
+def find_run(store: str, text: str | None, run_id: int | None = None) -> RunDirectory:
+    """The run that is meant: of the workflow named by id, name, spec or `last`; its newest, or that of this number."""
+    known = workflows(store)
+    if text is None or (text == "last" and "last" not in known):
+        if not known:
+            raise UsageError("no workflow was run yet. `jobmeter workflow run SPEC` runs one.")
+        workflow = known[0]
+    else:
+        workflow = _workflow(text, known)
+    runs = run_ids(store, workflow)
+    if run_id is not None and run_id not in runs:
+        there = ", ".join(map(str, runs[-10:]))
+        raise UsageError(f"workflow {workflow} has no run {run_id}. There are: {there}.")
+    return RunDirectory(store, workflow, runs[-1] if run_id is None else run_id)
+
+
+def _workflow(text: str, known: list[str]) -> str:
+    for candidate in (text, workflow_id(text)):
+        if candidate in known:
+            return candidate
+    if os.path.isfile(text):
+        from jobmeter.workflow.plan import load_plan
+
+        workflow = workflow_id(load_plan(text).name)
+        if workflow in known:
+            return workflow
+        raise UsageError(f"{text}: this workflow was not run yet. `jobmeter workflow run {text}` does it.")
+    import difflib
+
+    near = difflib.get_close_matches(workflow_id(text), known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else "`jobmeter workflow list` lists those there are."
+    raise UsageError(f"there is no workflow {text!r}. {hint}")
+
+
+def _begun(store: str, workflow: str) -> float:
+    newest = run_ids(store, workflow)[-1]
+    try:
+        return os.stat(f"{store}/workflows/{workflow}/{newest}/runner.json").st_mtime
+    except OSError:
+        return 0.0
+
+
+def _start_of(pid: int) -> int | None:
+    try:
+        return read_stat(THIS_MACHINE, pid).start
+    except (OSError, ValueError):
+        return None

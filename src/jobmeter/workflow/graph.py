@@ -1,0 +1,114 @@
+"""How the jobs of a workflow hang together. Pure: jobs in, numbers and lines out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from jobmeter.workflow.plan import Job, Plan
+
+_MOST_LISTED = 6  # names after `←` before the rest is counted
+
+
+def dependants(jobs: Iterable[Job]) -> dict[int, list[int]]:
+    """For each job the numbers of those that wait for it, in order."""
+    jobs = list(jobs)
+    found: dict[int, list[int]] = {job.number: [] for job in jobs}
+    for job in jobs:
+        for before in job.blocked_by:
+            found[before].append(job.number)
+    return found
+
+
+def order(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs so that each comes after all it waits for; among those that could be next, as in the spec."""
+    jobs = list(jobs)
+    if all(before < job.number for job in jobs for before in job.blocked_by):
+        return jobs  # as most people write them
+    by_number = {job.number: job for job in jobs}
+    after = dependants(jobs)
+    waiting = {job.number: len(job.blocked_by) for job in jobs}
+    ordered = [job for job in jobs if not job.blocked_by]
+    for job in ordered:  # it grows on the way
+        for number in after[job.number]:
+            waiting[number] -= 1
+            if waiting[number] == 0:
+                ordered.append(by_number[number])
+    return ordered
+
+
+def critical_path(jobs: Iterable[Job], seconds: Mapping[int, float]) -> list[int]:
+    """The numbers along the chain that took longest, first to last. A job of unknown seconds counts as 0."""
+    finished: dict[int, float] = {}
+    came_from: dict[int, int | None] = {}
+    for job in order(jobs):
+        last = max(job.blocked_by, key=finished.__getitem__, default=None)
+        came_from[job.number] = last
+        finished[job.number] = (finished[last] if last is not None else 0.0) + seconds.get(job.number, 0.0)
+    at = max(finished, key=finished.__getitem__, default=None)
+    path = []
+    while at is not None:
+        path.append(at)
+        at = came_from[at]
+    return path[::-1]
+
+
+class Step(NamedTuple):
+    """An entry of the spec in the graph: a job, or a sweep as one."""
+
+    name: str
+    jobs: int
+    level: int  # 0 waits for nothing
+    after: tuple[str, ...]  # the steps it waits for
+
+
+def steps(jobs: Iterable[Job]) -> list[Step]:
+    """The graph with sweeps collapsed, in the order of the spec."""
+    jobs = list(jobs)
+    step_of = {job.number: job.step for job in jobs}
+    after: dict[str, dict[str, None]] = {}
+    counts: dict[str, int] = {}
+    levels: dict[str, int] = {}
+    level: dict[int, int] = {}
+    known: dict[tuple[int, ...], tuple[int, list[str]]] = {}
+    for job in order(jobs):
+        # The jobs of a sweep often wait for the same ones, and share the tuple.
+        if job.blocked_by not in known:
+            depth = 1 + max((level[before] for before in job.blocked_by), default=-1)
+            known[job.blocked_by] = depth, list(dict.fromkeys(step_of[before] for before in job.blocked_by))
+        level[job.number], befores = known[job.blocked_by]
+        levels[job.step] = max(levels.get(job.step, 0), level[job.number])
+        counts[job.step] = counts.get(job.step, 0) + 1
+        after.setdefault(job.step, {}).update(dict.fromkeys(befores))
+    names = dict.fromkeys(job.step for job in jobs)
+    return [Step(name, counts[name], levels[name], tuple(after[name])) for name in names]
+
+
+def text_graph(plan: Plan) -> list[str]:
+    """Lines for people: a level after the other, each step with what it waits for, a sweep as one."""
+    found = steps(plan.jobs)
+    jobs, edges = len(plan.jobs), sum(len(job.blocked_by) for job in plan.jobs)
+    lines = [f"{plan.name}: {_plural(jobs, 'job')}, {_plural(edges, 'dependency', 'dependencies')}"]
+    counts = {step.name: step.jobs for step in found}
+    for level in sorted({step.level for step in found}):
+        here = [step for step in found if step.level == level]
+        width = max(len(_label(step.name, step.jobs)) for step in here)
+        lines += ["", f"level {level + 1}"]
+        for step in here:
+            label = _label(step.name, step.jobs)
+            lines.append(f"  {label:<{width}}  ← {_listed(step.after, counts)}" if step.after else f"  {label}")
+    return lines
+
+
+def _label(name: str, count: int) -> str:
+    return f"{name} × {count:,}" if count > 1 else name
+
+
+def _listed(names: Sequence[str], counts: Mapping[str, int]) -> str:
+    shown = [_label(name, counts[name]) for name in names[:_MOST_LISTED]]
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest:,} more" if rest else "")
+
+
+def _plural(count: int, word: str, words: str = "") -> str:
+    return f"{count:,} {word if count == 1 else words or word + 's'}"

@@ -1,0 +1,97 @@
+"""What of a workflow need not run again, and what became of a run that was killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.launch.ending import Shepherd, end_jobs
+from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.graph import order
+from jobmeter.workflow.plan import Job, Plan
+
+if TYPE_CHECKING:
+    from jobmeter.store import Store
+
+
+def fingerprint(job: Job) -> str:
+    """What tells whether a job is still the same: what it executes, where, and its input files as they are now."""
+    inputs = [[path, *_state(path)] for path in job.inputs]
+    content = [job.command, job.directory, job.environment, job.container, inputs]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _state(path: str) -> list[int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return []
+    return [status.st_size, status.st_mtime_ns]
+
+
+def reasons_to_run(jobs: Sequence[Job], attempts: Iterable[Attempt]) -> dict[int, str]:
+    """Job → why it must run; those that are not in it are done.
+
+    One is done when an attempt of it completed, its command and inputs are as they were then, its outputs
+    are there, and all it needs is done too.
+    """
+    completed: dict[int, Attempt] = {}
+    tried: dict[int, Attempt] = {}
+    for attempt in sorted(attempts, key=lambda each: each.started):
+        tried[attempt.number] = attempt
+        if attempt.status == "completed":
+            completed[attempt.number] = attempt
+    by_number = {job.number: job for job in jobs}
+    reasons: dict[int, str] = {}
+    for job in order(jobs):
+        why = _reason(job, completed.get(job.number), tried.get(job.number), reasons, by_number)
+        if why is not None:
+            reasons[job.number] = why
+    return reasons
+
+
+def _reason(
+    job: Job, completed: Attempt | None, tried: Attempt | None, reasons: Mapping[int, str], jobs: Mapping[int, Job]
+) -> str | None:
+    if completed is None:
+        return "not run yet" if tried is None else f"{tried.status} before"
+    for number in job.blocked_by:
+        if number in reasons:
+            return f"{jobs[number].name} runs again"
+    if completed.fingerprint != fingerprint(job):
+        return "its command or an input changed"
+    missing = [path for path in job.outputs if not os.path.exists(path)]
+    return f"{os.path.relpath(missing[0], job.directory)} is missing" if missing else None
+
+
+def renumber(plan: Plan, known: Mapping[str, int]) -> Plan:
+    """The plan with the numbers its jobs had before; new ones get new numbers."""
+    following = max(known.values(), default=0) + 1
+    numbers: dict[int, int] = {}
+    for job in plan.jobs:
+        if job.name in known:
+            numbers[job.number] = known[job.name]
+        else:
+            numbers[job.number] = following
+            following += 1
+    jobs = [
+        job._replace(number=numbers[job.number], blocked_by=tuple(numbers[number] for number in job.blocked_by))
+        for job in plan.jobs
+    ]
+    return plan._replace(jobs=sorted(jobs, key=lambda job: job.number))
+
+
+def end_leftovers(store: Store, runs: Iterable[str]) -> int:
+    """End what still runs of jobs whose runner was killed; returns of how many."""
+    shepherds = []
+    for run in runs:
+        header = store.journal(run).header
+        writer = header.get("writer", {})
+        here = header.get("host", {}).get("name") == os.uname().nodename
+        if here and "root_start" in writer:
+            shepherds.append(Shepherd(writer["root"], writer["root_start"]))
+    return end_jobs(THIS_MACHINE, shepherds)

@@ -1,0 +1,257 @@
+"""Runs a workflow: starts what may start, waits for what ends, tries again what may be, until nothing is left."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Union
+
+from jobmeter.analyse.outcome import in_words
+from jobmeter.engines.contract import Ended, Engine, OnEnd, Task
+from jobmeter.engines.local import LocalEngine
+from jobmeter.journal.writer import JournalFile, shared_journal
+from jobmeter.meter.watch import Sample
+from jobmeter.model import Outcome, Record, Requirement
+from jobmeter.session.measuring import MeasureOptions, ignore, shared_header
+from jobmeter.session.run import JobOptions, own_environment
+from jobmeter.workflow.attempts import Attempt, of_record
+from jobmeter.workflow.directory import RunDirectory
+from jobmeter.workflow.plan import Job, Plan
+from jobmeter.workflow.recovery import next_attempt
+from jobmeter.workflow.resuming import fingerprint
+from jobmeter.workflow.scheduling import Blocked, Capacity, Scheduler
+
+_SYNC = 1.0
+"""Seconds between two times that the journal is made to survive a crash of the machine."""
+
+
+class RunOptions(NamedTuple):
+    store: str
+    capacity: Capacity
+    enforce: bool = False
+    monitoring: bool = True
+
+
+class Running(NamedTuple):
+    """An attempt that runs."""
+
+    job: Job
+    attempt: int
+    since: float  # monotonic
+    requirement: Requirement
+
+
+class Listener:
+    """Told of what happens, in the runner's thread. Override what you want to know."""
+
+    def started(self, running: Running) -> None: ...
+    def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None: ...
+    def blocked(self, job: Job, by: Job) -> None: ...
+
+
+class Result(NamedTuple):
+    """What became of a workflow."""
+
+    attempts: list[Attempt]  # of this time, in the order in which they ended
+    blocked: dict[int, int]  # job → the failed one it needs
+    not_begun: int
+    stopped: bool
+    wall_seconds: float
+    concurrency_peak: int
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.stopped and not self.blocked and not self.failed
+
+    @property
+    def failed(self) -> list[Attempt]:
+        """The last attempts of jobs that did not complete."""
+        last = {attempt.number: attempt for attempt in self.attempts}
+        return [attempt for attempt in last.values() if attempt.status != "completed"]
+
+
+class _Stop(NamedTuple):
+    at_once: bool
+
+
+_Event = Union[Ended, _Stop]
+EngineMaker = Callable[[MeasureOptions, OnEnd, Callable[[str], None]], Engine]
+
+
+class WorkflowRun:
+    """`run` it in one thread; `stop` may be called, and what runs looked at, from any."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        directory: RunDirectory,
+        options: RunOptions,
+        *,
+        before: Sequence[Attempt] = (),
+        done: frozenset[int] = frozenset(),
+        listener: Listener | None = None,
+        warn: Callable[[str], None] = ignore,
+        engine: EngineMaker = LocalEngine,
+    ) -> None:
+        """`before` are attempts of an earlier time, `done` the jobs that need not run again."""
+        self.plan = plan
+        self.running: dict[int, Running] = {}
+        self.attempts: list[Attempt] = []
+        self.blocked: dict[int, int] = {}
+        self.scheduler = Scheduler(plan.jobs, options.capacity, done)
+        self._directory = directory
+        self._options = options
+        self._listener = listener or Listener()
+        self._warn = warn
+        self._make_engine = engine
+        self._engine: Engine | None = None
+        self._jobs = {job.number: job for job in plan.jobs}
+        self._tried: dict[int, int] = {}
+        for attempt in before:
+            self._tried[attempt.number] = max(attempt.attempt, self._tried.get(attempt.number, 0))
+        self._tried_before = dict(self._tried)
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._environment = own_environment()
+
+    def run(self) -> Result:
+        """Run to the end and tell what became of it."""
+        began, peak = time.monotonic(), 0
+        journal = self._open_journal()
+        engine = self._engine = self._make_engine(self._measure_options(journal), self._events.put, self._warn)
+        synced = began
+        try:
+            while True:
+                for job, devices in self.scheduler.startable():
+                    self._start(engine, job, devices)
+                peak = max(peak, len(self.running))
+                if not self.running:
+                    break
+                if self._events.empty() and time.monotonic() - synced > _SYNC:
+                    journal.sync()
+                    synced = time.monotonic()
+                self._take(engine, self._events.get())
+        finally:
+            if self.running:
+                engine.cancel(at_once=True)
+            engine.close()
+            journal.sync()
+            journal.close()
+        if journal.failed is not None:
+            self._warn(f"the journal is incomplete: {journal.failed}")
+        wall = time.monotonic() - began
+        return Result(self.attempts, self.blocked, self.scheduler.waiting, self._stopped.is_set(), wall, peak)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End the jobs that run and start no more. What is left can be resumed."""
+        self._stopped.set()
+        self._events.put(_Stop(at_once))
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopped.is_set()
+
+    def levels(self) -> Mapping[int, Sample]:
+        """What each running job uses just now."""
+        return self._engine.levels() if self._engine is not None else {}
+
+    def _take(self, engine: Engine, event: _Event) -> None:
+        if isinstance(event, _Stop):
+            self.scheduler.stop()
+            engine.cancel(at_once=event.at_once)
+        else:
+            self._ended(event)
+
+    def _start(self, engine: Engine, job: Job, devices: list[int]) -> None:
+        attempt = self._tried[job.number] = self._tried.get(job.number, 0) + 1
+        requirement = self.scheduler.requirement(job.number)
+        running = self.running[job.number] = Running(job, attempt, time.monotonic(), requirement)
+        engine.start(self._task(running, devices))
+        self._listener.started(running)
+
+    def _task(self, running: Running, devices: list[int]) -> Task:
+        job, attempt = running.job, running.attempt
+        stdout, stderr = self._directory.log_paths(job.name, attempt)
+        environment = {**self._environment, **job.environment, "JOBMETER_ATTEMPT": str(attempt)}
+        if devices:
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+        workflow: Record = {
+            "id": self._directory.workflow,
+            "name": self.plan.name,
+            "run_id": self._directory.run_id,
+            "job_id": job.number,
+            "step": job.step,
+            "attempt": attempt,
+            "fingerprint": fingerprint(job),
+        }
+        options = JobOptions(
+            command=job.command,
+            directory=job.directory,
+            environment=environment,
+            requirement=running.requirement,
+            enforce=self._options.enforce,
+            orphans="end",
+        )
+        return Task(job.number, job.name, job.labels, workflow, options, stdout, stderr, job.container)
+
+    def _ended(self, event: Ended) -> None:
+        running = self.running.pop(event.number)
+        attempt = of_record(event.record)
+        self.attempts.append(attempt)
+        job, again = running.job, None
+        if attempt.status == "completed":
+            self.scheduler.completed(job.number)
+        else:
+            again = self._recover(running, attempt)
+            if again is not None:
+                self.scheduler.again(job.number, again)
+        self._listener.ended(attempt, event.why, again)
+        if attempt.status != "completed" and again is None:
+            self._block(self.scheduler.failed(job.number))
+
+    def _recover(self, running: Running, attempt: Attempt) -> Requirement | None:
+        if self._stopped.is_set():
+            return None
+        tried = running.attempt - self._tried_before.get(running.job.number, 0)
+        return next_attempt(
+            running.job, running.requirement, attempt.outcome, tried, self._options.capacity, attempt.memory_peak_bytes
+        )
+
+    def _block(self, blocked: Sequence[Blocked]) -> None:
+        if self._stopped.is_set():
+            return  # what was cancelled did not fail: its dependants only wait
+        for number, by in blocked:
+            self.blocked[number] = by
+            self._listener.blocked(self._jobs[number], self._jobs[by])
+
+    def _open_journal(self) -> JournalFile:
+        name = f"{self._directory.workflow}-{self._directory.run_id}"
+        path = f"{self._options.store}/journal/{name}"
+        time_of_day = 1
+        while os.path.exists(f"{path}-{time_of_day}.jsonl"):
+            time_of_day += 1
+        shared = shared_header(self._measurements())
+        return shared_journal(self._options.store, f"{name}-{time_of_day}", shared)
+
+    def _measurements(self) -> list[str] | None:
+        return None if self._options.monitoring and self.plan.monitor.enabled else ["none"]
+
+    def _measure_options(self, journal: JournalFile) -> MeasureOptions:
+        monitor = self.plan.monitor
+        return MeasureOptions(
+            interval=monitor.interval,
+            window=monitor.interval,
+            measurements=self._measurements(),
+            store=self._options.store,
+            keep_windows=monitor.granularity == "time_series" or monitor.generate_plots,
+            journal=journal,
+        )
+
+
+def cause(outcome: Outcome, why: str | None = None) -> str:
+    """Why an attempt failed, in words."""
+    return why or in_words(outcome)

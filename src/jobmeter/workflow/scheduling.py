@@ -1,0 +1,151 @@
+"""Which job starts next: those that are unblocked, fit what is free, and matter most. Starts nothing itself."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from jobmeter.model import Requirement
+from jobmeter.workflow.graph import dependants
+from jobmeter.workflow.plan import Job
+
+_HAIR = 1e-9
+"""Ten jobs of 0.1 CPUs fit one, whatever binary fractions say."""
+
+
+class Capacity(NamedTuple):
+    """What the jobs that run at one time may ask for together."""
+
+    cpus: float
+    memory_bytes: int | None  # None: not known, so not minded
+    gpus: int = 0
+
+
+class Blocked(NamedTuple):
+    """A job that will not run, and the one it needs that failed."""
+
+    number: int
+    by: int
+
+
+_Shape = tuple[float, int, int]
+"""CPUs, bytes and GPUs that a job takes."""
+
+
+class Scheduler:
+    """Keeps what is ready, what runs and what is free."""
+
+    def __init__(self, jobs: Sequence[Job], capacity: Capacity, done: Collection[int] = ()) -> None:
+        """`done` are the numbers of jobs that need not run."""
+        self._jobs = {job.number: job for job in jobs}
+        self._dependants = dependants(jobs)
+        self._asked: dict[int, Requirement] = {}
+        self._cpus, self._memory = capacity.cpus, capacity.memory_bytes
+        self._devices = list(range(capacity.gpus - 1, -1, -1))
+        self._held: dict[int, tuple[_Shape, list[int]]] = {}
+        self._done = set(done)
+        self._settled = set(done)  # done, failed or blocked
+        # By what they take, so that finding one that fits does not mean to look at each.
+        self._ready: dict[_Shape, list[tuple[int, int]]] = {}
+        self._needs = {
+            job.number: sum(number not in self._done for number in job.blocked_by)
+            for job in jobs
+            if job.number not in self._done
+        }
+        for number, needs in self._needs.items():
+            if needs == 0:
+                self._make_ready(number)
+
+    @property
+    def running(self) -> int:
+        return len(self._held)
+
+    @property
+    def waiting(self) -> int:
+        """How many have neither begun nor been given up."""
+        return len(self._jobs) - len(self._settled) - len(self._held)
+
+    def is_settled(self, number: int) -> bool:
+        """Whether nothing more comes of a job: it is done, failed or blocked."""
+        return number in self._settled
+
+    def requirement(self, number: int) -> Requirement:
+        """What the next attempt of a job asks for."""
+        return self._asked.get(number, self._jobs[number].requirement)
+
+    def startable(self) -> Iterator[tuple[Job, list[int]]]:
+        """Jobs to start now, each with the GPUs that are its own meanwhile; they count as running from here on."""
+        while (shape := self._best()) is not None:
+            _, number = heapq.heappop(self._ready[shape])
+            if not self._ready[shape]:
+                del self._ready[shape]
+            self._cpus -= shape[0]
+            if self._memory is not None:
+                self._memory -= shape[1]
+            devices = [self._devices.pop() for _ in range(shape[2])]
+            self._held[number] = (shape, devices)
+            yield self._jobs[number], devices
+
+    def again(self, number: int, requirement: Requirement) -> None:
+        """The attempt that ran is over; another waits, with a requirement of its own."""
+        self._release(number)
+        self._asked[number] = requirement
+        self._make_ready(number)
+
+    def completed(self, number: int) -> None:
+        self._release(number)
+        self._done.add(number)
+        self._settled.add(number)
+        for dependant in self._dependants.get(number, ()):
+            if dependant in self._needs:
+                self._needs[dependant] -= 1
+                if self._needs[dependant] == 0 and dependant not in self._settled:
+                    self._make_ready(dependant)
+
+    def failed(self, number: int) -> list[Blocked]:
+        """Give a job up, and all that needs it; these are returned."""
+        self._release(number)
+        self._settled.add(number)
+        blocked = []
+        doomed = [number]
+        while doomed:
+            for dependant in self._dependants.get(doomed.pop(), ()):
+                if dependant not in self._settled:
+                    self._settled.add(dependant)
+                    blocked.append(Blocked(dependant, number))
+                    doomed.append(dependant)
+        return blocked
+
+    def stop(self) -> None:
+        """Start no more."""
+        self._ready.clear()
+
+    def _best(self) -> _Shape | None:
+        """The shape of the job that matters most of those that fit."""
+        fitting = [(heap[0], shape) for shape, heap in self._ready.items() if self._fits(shape)]
+        return min(fitting)[1] if fitting else None
+
+    def _fits(self, shape: _Shape) -> bool:
+        cpus, memory, gpus = shape
+        return (
+            cpus <= self._cpus + _HAIR
+            and (self._memory is None or memory <= self._memory)
+            and gpus <= len(self._devices)
+        )
+
+    def _make_ready(self, number: int) -> None:
+        job = self._jobs[number]
+        heapq.heappush(self._ready.setdefault(self._shape(number), []), (-job.priority, number))
+
+    def _shape(self, number: int) -> _Shape:
+        asked = self.requirement(number)
+        # Who asks for nothing is taken to keep one CPU busy.
+        return (1.0 if asked.cpus is None else asked.cpus, asked.memory_bytes or 0, self._jobs[number].gpus)
+
+    def _release(self, number: int) -> None:
+        (cpus, memory, _), devices = self._held.pop(number)
+        self._cpus += cpus
+        if self._memory is not None:
+            self._memory += memory
+        self._devices.extend(devices)

@@ -1,0 +1,88 @@
+"""How far a run of a workflow is: its plan and the runs of its jobs, put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobmeter.analyse.outcome import in_words
+from jobmeter.model import Record
+from jobmeter.workflow.attempts import Attempt, latest
+
+ORDER = ("completed", "running", "waiting", "blocked", "failed", "oom", "timeout", "killed", "cancelled", "lost")
+
+FAILED = ("failed", "oom", "timeout", "killed")
+
+
+class JobStatus(NamedTuple):
+    number: int
+    name: str
+    status: str  # of its last attempt, or `waiting` or `blocked`
+    attempt: Attempt | None
+    reason: str  # empty where the status says all
+
+
+class WorkflowStatus(NamedTuple):
+    jobs: list[JobStatus]
+    being_run: bool
+
+    @property
+    def counts(self) -> dict[str, int]:
+        counted = Counter(job.status for job in self.jobs)
+        return {status: counted[status] for status in ORDER if counted[status]}
+
+    @property
+    def state(self) -> str:
+        """One word: running, completed, failed, or stopped: something is left to do and nobody does it."""
+        if self.being_run:
+            return "running"
+        counts = self.counts
+        if counts.get("completed", 0) == len(self.jobs):
+            return "completed"
+        return "failed" if any(status in counts for status in FAILED) else "stopped"
+
+
+def status_of(plan: Record, attempts: Sequence[Attempt], *, being_run: bool) -> WorkflowStatus:
+    """The status of each job of a plan as it was kept, in its order."""
+    last = latest(list(attempts))
+    if not being_run:
+        # Nobody would notice its end: the runner is gone.
+        last = {number: _lost_if_running(attempt) for number, attempt in last.items()}
+    jobs = {job["job_id"]: job for job in plan["jobs"]}
+    blocked = _blocked(plan, {n for n, attempt in last.items() if attempt.status in FAILED and n in jobs})
+    found = []
+    for number, job in jobs.items():
+        attempt = last.get(number)
+        if attempt is None and number in blocked:
+            by = jobs[blocked[number]]["name"]
+            found.append(JobStatus(number, job["name"], "blocked", None, f"needs {by}, which failed"))
+        elif attempt is None:
+            found.append(JobStatus(number, job["name"], "waiting", None, ""))
+        else:
+            reason = "" if attempt.status in ("completed", "running") else in_words(attempt.outcome)
+            found.append(JobStatus(number, job["name"], attempt.status, attempt, reason))
+    return WorkflowStatus(found, being_run)
+
+
+def _lost_if_running(attempt: Attempt) -> Attempt:
+    if attempt.status != "running":
+        return attempt
+    return attempt._replace(outcome=attempt.outcome._replace(status="lost"))
+
+
+def _blocked(plan: Record, failed: set[int]) -> dict[int, int]:
+    """Job → the failed one it needs, near or far."""
+    following: dict[int, list[int]] = {}
+    for job in plan["jobs"]:
+        for needed in job["blocked_by"]:
+            following.setdefault(needed, []).append(job["job_id"])
+    found: dict[int, int] = {}
+    for number in sorted(failed):
+        doomed = [number]
+        while doomed:
+            for dependant in following.get(doomed.pop(), ()):
+                if dependant not in found and dependant not in failed:
+                    found[dependant] = number
+                    doomed.append(dependant)
+    return found
