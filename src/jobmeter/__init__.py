@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from jobmeter.api import Run, attach, run, start
+    from jobmeter.api import Run, attach, run, run_workflow, start
     from jobmeter.collectors.contract import Collector, Readings, Source, Target
     from jobmeter.errors import JobmeterError, NoData
     from jobmeter.model import Across, Kind, Measurement, Quality
@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "attach",
     "run",
+    "run_workflow",
     "start",
 ]
 

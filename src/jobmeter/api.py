@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobmeter.meter.meter import Meter
 from jobmeter.model import Record, Requirement
@@ -19,6 +19,9 @@ from jobmeter.session.measuring import MeasureOptions
 from jobmeter.session.run import JobOptions, Session
 from jobmeter.settings import resolve
 from jobmeter.units import parse_bytes, parse_seconds
+
+if TYPE_CHECKING:
+    from jobmeter.workflow.run import Result as WorkflowResult
 
 _METER = Meter()
 """One sampling thread for all jobs of this process."""
@@ -149,6 +152,39 @@ def attach(
     attachment = Attachment(pid, options, meter=_METER)
     attachment.start()
     return Run(attachment.wait())
+
+
+def run_workflow(
+    spec: str | os.PathLike[str],
+    *,
+    cpus: float | None = None,
+    memory: int | str | None = None,
+    gpus: int | None = None,
+    enforce: bool = False,
+    monitoring: bool = True,
+    store: str | None = None,
+) -> WorkflowResult:
+    """Run the jobs of a spec to their end. Options are those of `jobmeter workflow run`.
+
+    UsageError when the spec means nothing or a job can never fit; jobs that fail are no error.
+    """
+    from jobmeter.workflow.capacity import machine_capacity
+    from jobmeter.workflow.directory import new_run
+    from jobmeter.workflow.inputs import check_inputs
+    from jobmeter.workflow.plan import check_fit, load_plan
+    from jobmeter.workflow.run import RunOptions, WorkflowRun
+
+    plan = load_plan(os.fspath(spec))
+    capacity = machine_capacity(cpus, parse_bytes(memory) if isinstance(memory, str) else memory, gpus)
+    check_fit(plan.jobs, *capacity)
+    check_inputs(plan)
+    place = resolve("store", store)
+    directory = new_run(place, plan.name)
+    try:
+        directory.keep_plan(plan, capacity)
+        return WorkflowRun(plan, directory, RunOptions(place, capacity, enforce or plan.enforce, monitoring)).run()
+    finally:
+        directory.release()
 
 
 def _measure_options(

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ from jobmeter.errors import StoreError, UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import Record, workflow_id
+from jobmeter.report.record import utc
+from jobmeter.workflow.capacity import Capacity
+from jobmeter.workflow.plan import Job, Plan, load_plan
 
 SCHEMA = "jobmeter.workflow/1"
 
@@ -43,12 +47,24 @@ class RunDirectory:
         """Where stdout and stderr of an attempt go."""
         return f"{self.logs}/{job}.{attempt}.out", f"{self.logs}/{job}.{attempt}.err"
 
-    def write_plan(self, plan: Record) -> None:
-        """Keep the plan, in place of an earlier one."""
+    def keep_plan(self, plan: Plan, capacity: Capacity) -> None:
+        """Keep what later commands need to know of the plan, in place of an earlier one."""
         path = f"{self.path}/plan.json"
+        about = {
+            "schema": SCHEMA,
+            "id": self.workflow,
+            "name": plan.name,
+            "description": plan.description,
+            "user": plan.user,
+            "run_id": self.run_id,
+            "spec": plan.path,
+            "started": utc(time.time()),
+            "capacity": capacity._asdict(),
+            "jobs": [_kept(job) for job in plan.jobs],
+        }
         try:
             with open(f"{path}.new", "w", encoding="utf-8") as file:
-                json.dump({"schema": SCHEMA, **plan}, file, separators=(",", ":"))
+                json.dump(about, file, separators=(",", ":"))
             os.replace(f"{path}.new", path)
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from None
@@ -116,6 +132,17 @@ class RunDirectory:
             return None
 
 
+def _kept(job: Job) -> Record:
+    return {
+        "job_id": job.number,
+        "name": job.name,
+        "step": job.step,
+        "command": job.script,
+        "requirement": job.requirement.asked(),
+        "blocked_by": list(job.blocked_by),
+    }
+
+
 def new_run(store: str, name: str) -> RunDirectory:
     """Make the directory of the next run of the workflow of this name, and claim it."""
     workflow = workflow_id(name)
@@ -178,8 +205,6 @@ def _workflow(text: str, known: list[str]) -> str:
         if candidate in known:
             return candidate
     if os.path.isfile(text):
-        from jobmeter.workflow.plan import load_plan
-
         workflow = workflow_id(load_plan(text).name)
         if workflow in known:
             return workflow

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from jobmeter.model import Outcome, Requirement
+from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job
-from jobmeter.workflow.scheduling import Capacity
 
 
 def next_attempt(

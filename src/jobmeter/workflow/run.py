@@ -18,11 +18,12 @@ from jobmeter.model import Outcome, Record, Requirement
 from jobmeter.session.measuring import MeasureOptions, ignore, shared_header
 from jobmeter.session.run import JobOptions, own_environment
 from jobmeter.workflow.attempts import Attempt, of_record
+from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.recovery import next_attempt
 from jobmeter.workflow.resuming import fingerprint
-from jobmeter.workflow.scheduling import Blocked, Capacity, Scheduler
+from jobmeter.workflow.scheduling import Blocked, Scheduler
 
 _SYNC = 1.0
 """Seconds between two times that the journal is made to survive a crash of the machine."""

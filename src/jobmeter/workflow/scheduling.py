@@ -7,19 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from jobmeter.model import Requirement
+from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.graph import dependants
 from jobmeter.workflow.plan import Job
 
 _HAIR = 1e-9
 """Ten jobs of 0.1 CPUs fit one, whatever binary fractions say."""
-
-
-class Capacity(NamedTuple):
-    """What the jobs that run at one time may ask for together."""
-
-    cpus: float
-    memory_bytes: int | None  # None: not known, so not minded
-    gpus: int = 0
 
 
 class Blocked(NamedTuple):
@@ -45,7 +38,8 @@ class Scheduler:
         self._devices = list(range(capacity.gpus - 1, -1, -1))
         self._held: dict[int, tuple[_Shape, list[int]]] = {}
         self._done = set(done)
-        self._settled = set(done)  # done, failed or blocked
+        self._settled = set(done)  # done, cancelled, failed or blocked
+        self._stopped = False
         # By what they take, so that finding one that fits does not mean to look at each.
         self._ready: dict[_Shape, list[tuple[int, int]]] = {}
         self._needs = {
@@ -67,7 +61,7 @@ class Scheduler:
         return len(self._jobs) - len(self._settled) - len(self._held)
 
     def is_settled(self, number: int) -> bool:
-        """Whether nothing more comes of a job: it is done, failed or blocked."""
+        """Whether nothing more comes of a job: it is done, cancelled, failed or blocked."""
         return number in self._settled
 
     def requirement(self, number: int) -> Requirement:
@@ -76,7 +70,7 @@ class Scheduler:
 
     def startable(self) -> Iterator[tuple[Job, list[int]]]:
         """Jobs to start now, each with the GPUs that are its own meanwhile; they count as running from here on."""
-        while (shape := self._best()) is not None:
+        while not self._stopped and (shape := self._best()) is not None:
             _, number = heapq.heappop(self._ready[shape])
             if not self._ready[shape]:
                 del self._ready[shape]
@@ -103,6 +97,11 @@ class Scheduler:
                 if self._needs[dependant] == 0 and dependant not in self._settled:
                     self._make_ready(dependant)
 
+    def cancelled(self, number: int) -> None:
+        """It was ended and has not failed: what needs it only waits."""
+        self._release(number)
+        self._settled.add(number)
+
     def failed(self, number: int) -> list[Blocked]:
         """Give a job up, and all that needs it; these are returned."""
         self._release(number)
@@ -118,8 +117,8 @@ class Scheduler:
         return blocked
 
     def stop(self) -> None:
-        """Start no more."""
-        self._ready.clear()
+        """Start no more, also of what becomes ready from here on."""
+        self._stopped = True
 
     def _best(self) -> _Shape | None:
         """The shape of the job that matters most of those that fit."""

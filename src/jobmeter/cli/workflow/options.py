@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from jobmeter.cli.options import Parser, option_type
 from jobmeter.errors import UsageError
-from jobmeter.kernel.hostfs import read_memory_total
-from jobmeter.kernel.machine import THIS_MACHINE, cpu_count
 from jobmeter.settings import positive_bytes, positive_number
-from jobmeter.workflow.scheduling import Capacity
+from jobmeter.workflow.capacity import Capacity, machine_capacity
 
 
 def add_run_options(parser: Parser) -> None:
@@ -36,26 +33,8 @@ def add_workflow_argument(parser: Parser) -> None:
 
 
 def capacity(options: argparse.Namespace) -> Capacity:
-    """What the jobs may ask for together: as given, else what the machine has."""
-    memory = options.memory
-    if memory is None:
-        try:
-            memory = read_memory_total(THIS_MACHINE)
-        except (OSError, ValueError):
-            memory = None  # not known here, so not minded
-    return Capacity(
-        float(cpu_count()) if options.cpus is None else options.cpus,
-        memory,
-        gpu_count() if options.gpus is None else options.gpus,
-    )
-
-
-def gpu_count(directory: str = "/proc/driver/nvidia/gpus") -> int:
-    """How many GPUs the NVIDIA driver tells of."""
-    try:
-        return len(os.listdir(directory))
-    except OSError:
-        return 0
+    """What the jobs may ask for together: as given, else what this machine allows."""
+    return machine_capacity(options.cpus, options.memory, options.gpus)
 
 
 def count(text: str) -> int:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from jobmeter.cli.output import warn
 from jobmeter.cli.workflow.telling import Teller, tell_end
 from jobmeter.launch.signals import ENDING, Forwarder
-from jobmeter.report.record import utc
 from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Plan
 from jobmeter.workflow.run import Result, RunOptions, WorkflowRun
-from jobmeter.workflow.scheduling import Capacity
 
 
 def run_to_the_end(
@@ -36,7 +35,7 @@ def run_to_the_end(
         enforce=options.enforce or plan.enforce,
         monitoring=not options.no_resource_monitoring,
     )
-    directory.write_plan(kept_plan(plan, directory, chosen))
+    directory.keep_plan(plan, capacity)
     teller = Teller(directory, quiet=options.quiet)
     run = WorkflowRun(plan, directory, chosen, before=before, done=done, listener=teller, warn=warn)
     stopped_by = _stop_on_signals(run)
@@ -51,33 +50,6 @@ def run_to_the_end(
     if result.stopped:
         return 128 + stopped_by[0]
     return 0 if result.succeeded else 1
-
-
-def kept_plan(plan: Plan, directory: RunDirectory, options: RunOptions) -> dict[str, object]:
-    """What later commands need to know of the plan."""
-    import time
-
-    return {
-        "id": directory.workflow,
-        "name": plan.name,
-        "description": plan.description,
-        "user": plan.user,
-        "run_id": directory.run_id,
-        "spec": plan.path,
-        "started": utc(time.time()),
-        "capacity": options.capacity._asdict(),
-        "jobs": [
-            {
-                "job_id": job.number,
-                "name": job.name,
-                "step": job.step,
-                "command": job.script,
-                "requirement": job.requirement.asked(),
-                "blocked_by": list(job.blocked_by),
-            }
-            for job in plan.jobs
-        ],
-    }
 
 
 def _stop_on_signals(run: WorkflowRun) -> list[int]:

@@ -1,0 +1,143 @@
+"""`python -m benchmarks.workflow`: jobs a second beside GNU parallel, memory over 10,000 jobs, planning of 10,000."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks.table import mib, print_table, seconds, times
+from benchmarks.tool import ROOT
+
+JOBS = 1000
+MANY = 10_000
+RATE_LIMIT = 0.5
+PLAN_LIMIT = 2.0
+_REPEATS = 3
+_LOOK = 0.2
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="jobmeter-workflow-") as place:
+        _throughput(place)
+        _memory(place)
+        _planning(place)
+    return 0
+
+
+def workflow(*arguments: str, place: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}", "JOBMETER_STORE": f"{place}/store"}
+    return subprocess.Popen([sys.executable, "-m", "jobmeter", "workflow", *arguments], env=environment)
+
+
+def sweep_spec(place: str, name: str, jobs: list[str]) -> str:
+    path = f"{place}/{name}.yaml"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"name: {name}\njobs:\n" + "".join(f"  - {job}\n" for job in jobs))
+    return path
+
+
+def _throughput(place: str) -> None:
+    """The two take turns, so that whatever else the machine does meets both."""
+    if shutil.which("parallel") is None:
+        print("parallel: not installed. On Debian: apt-get install parallel")
+        return
+    spec = sweep_spec(place, "thousand", [f'{{name: "t_{{i}}", command: "true", parameters: {{i: "1:{JOBS}"}}}}'])
+    ours, theirs = [], []
+    for _ in range(_REPEATS):
+        began = time.perf_counter()
+        assert workflow("run", "--quiet", spec, place=place).wait() == 0
+        ours.append(JOBS / (time.perf_counter() - began))
+        began = time.perf_counter()
+        numbers = "\n".join(map(str, range(JOBS)))
+        command = ["parallel", "-j", str(os.cpu_count()), "--joblog", f"{place}/joblog", "true"]
+        subprocess.run(command, input=numbers, text=True, check=True, stderr=subprocess.DEVNULL)
+        theirs.append(JOBS / (time.perf_counter() - began))
+    mine, other = statistics.median(ours), statistics.median(theirs)
+    print_table(
+        f"{JOBS:,} jobs of `true`, median of {_REPEATS}",
+        ["what", "jobs a second", "to GNU parallel", "limit"],
+        [
+            ["jobmeter workflow run, every job metered", f"{mine:.0f}", times(mine, other), f"≥ {RATE_LIMIT:g}×"],
+            ["parallel --joblog", f"{other:.0f}", "1.00×", ""],
+        ],
+    )
+
+
+def _memory(place: str) -> None:
+    half = MANY // 2
+    jobs = [
+        f'{{name: "a_{{i}}", command: "true", parameters: {{i: "1:{half}"}}}}',
+        f'{{name: "b_{{i}}", command: "true", parameters: {{i: "1:{half - 1}"}}, blocked_by: ["a_{{i}}"]}}',
+        '{name: end, command: "true", blocked_by: ["b_*"]}',
+    ]
+    process = workflow("run", "--quiet", sweep_spec(place, "many", jobs), place=place)
+    sizes = []
+    while process.poll() is None:
+        sizes.append(_resident(process.pid))
+        time.sleep(_LOOK)
+    assert process.returncode == 0
+    known = [size for size in sizes if size]
+    quarter = len(known) // 4
+    early, late = max(known[:quarter]), max(known[-quarter:])
+    print_table(
+        f"{MANY:,} jobs with dependencies",
+        ["what", "measured"],
+        [
+            ["memory of the runner in the first quarter", mib(early)],
+            ["in the last quarter", mib(late)],
+            ["grown by", f"{(late - early) / MANY:.0f} bytes a job"],
+        ],
+    )
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def _planning(place: str) -> None:
+    jobs = [
+        {"name": f"job{n}", "command": "true", "blocked_by": [f"job{n - 1}"] if n % 10 else [], "env": {"N": str(n)}}
+        for n in range(MANY)
+    ]
+    written = "".join(
+        f'  - name: {job["name"]}\n    command: "true"\n    env: {{N: "{number}"}}\n'
+        f"    blocked_by: {job['blocked_by']}\n    resource_requirements: {{cpus: 1, memory: 100m}}\n"
+        for number, job in enumerate(jobs)
+    )
+    with open(f"{place}/written.yaml", "w", encoding="utf-8") as file:
+        file.write("name: written\njobs:\n" + written)
+    with open(f"{place}/written.json", "w", encoding="utf-8") as file:
+        json.dump({"name": "written", "jobs": jobs}, file)
+    sweep = sweep_spec(place, "sweep", [f'{{name: "t_{{i}}", command: "true", parameters: {{i: "1:{MANY}"}}}}'])
+    rows = []
+    for name, path in (
+        ("YAML, written out", f"{place}/written.yaml"),
+        ("JSON, written out", f"{place}/written.json"),
+        ("YAML, a sweep", sweep),
+    ):
+        took = min(_dry_run(path, place) for _ in range(_REPEATS))
+        rows.append([name, seconds(took), f"{PLAN_LIMIT:g} s", times(took, PLAN_LIMIT)])
+    title = f"`workflow run --dry-run` of {MANY:,} jobs, best of {_REPEATS}"
+    print_table(title, ["spec", "took", "limit", "of limit"], rows)
+
+
+def _dry_run(path: str, place: str) -> float:
+    began = time.perf_counter()
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}", "JOBMETER_STORE": f"{place}/store"}
+    command = [sys.executable, "-m", "jobmeter", "workflow", "run", "--dry-run", path]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main())
