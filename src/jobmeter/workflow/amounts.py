@@ -48,12 +48,8 @@ def seconds_text(seconds: float, like: str) -> str:
     if ":" in notation or re.fullmatch(r"\d+-\d+", notation):
         return _clock(math.ceil(seconds), notation)
     if _ISO.fullmatch(notation):
-        return _iso(_split(seconds, "".join(re.findall(r"[A-Z]", _minutes_apart(notation).upper()))))
+        return _iso(_split(seconds, notation))
     return _parts(seconds, notation)
-
-
-def _minutes_apart(iso: str) -> str:
-    return iso.upper().replace("P", "").replace("T", "")
 
 
 def _rounded_up(amount: float) -> str:
@@ -64,8 +60,10 @@ def _rounded_up(amount: float) -> str:
 
 
 def _split(seconds: float, letters: str) -> list[tuple[int, str]]:
-    """`seconds` in weeks, days, hours, minutes, seconds: no larger unit than the largest of `letters`, no finer than
-    the finest of them as long as that says enough."""
+    """`seconds` in weeks, days, hours, minutes and seconds.
+
+    No unit is larger than the largest of `letters`, and none finer than the finest of them while that says enough.
+    """
     used = [unit for unit, _ in _TIME_UNITS if unit in letters.lower()] or ["s"]
     largest = [unit for unit, _ in _TIME_UNITS].index(used[0])
     finest = dict(_TIME_UNITS)[used[-1]]

@@ -26,7 +26,7 @@ class Pace:
         self._seconds += seconds
 
     def seconds(self, step: str) -> float | None:
-        """What a job of this step is expected to take: the mean of its step, else of all; None when nothing is known."""
+        """What a job of this step is expected to take: the mean of its step, else of all; None: not known."""
         count, total = self._by_step.get(step, (self._count, self._seconds))
         return total / count if count else None
 

@@ -11,24 +11,25 @@ _MOST_LISTED = 6  # names after `←` before the rest is counted
 
 
 def dependants(jobs: Iterable[Job]) -> dict[int, list[int]]:
-    """For each job the numbers of those that wait for it, in order."""
+    """For each job the numbers of those among them that wait for it, in order."""
     jobs = list(jobs)
     found: dict[int, list[int]] = {job.number: [] for job in jobs}
     for job in jobs:
         for before in job.blocked_by:
-            found[before].append(job.number)
+            if before in found:
+                found[before].append(job.number)
     return found
 
 
 def order(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs so that each comes after all it waits for; among those that could be next, as in the spec."""
-    jobs = list(jobs)
-    if all(before < job.number for job in jobs for before in job.blocked_by):
+    """The jobs so that each comes after all it waits for; as in the spec, where that will do."""
+    jobs = sorted(jobs, key=lambda job: job.number)
+    if all(not job.blocked_by or job.blocked_by[-1] < job.number for job in jobs):
         return jobs  # as most people write them
     by_number = {job.number: job for job in jobs}
     after = dependants(jobs)
-    waiting = {job.number: len(job.blocked_by) for job in jobs}
-    ordered = [job for job in jobs if not job.blocked_by]
+    waiting = {job.number: sum(before in by_number for before in job.blocked_by) for job in jobs}
+    ordered = [job for job in jobs if waiting[job.number] == 0]
     for job in ordered:  # it grows on the way
         for number in after[job.number]:
             waiting[number] -= 1
@@ -42,7 +43,8 @@ def critical_path(jobs: Iterable[Job], seconds: Mapping[int, float]) -> list[int
     finished: dict[int, float] = {}
     came_from: dict[int, int | None] = {}
     for job in order(jobs):
-        last = max(job.blocked_by, key=finished.__getitem__, default=None)
+        befores = [before for before in job.blocked_by if before in finished]
+        last = max(befores, key=finished.__getitem__, default=None)
         came_from[job.number] = last
         finished[job.number] = (finished[last] if last is not None else 0.0) + seconds.get(job.number, 0.0)
     at = max(finished, key=finished.__getitem__, default=None)
@@ -75,7 +77,7 @@ def steps(jobs: Iterable[Job]) -> list[Step]:
         # The jobs of a sweep often wait for the same ones, and share the tuple.
         if job.blocked_by not in known:
             depth = 1 + max((level[before] for before in job.blocked_by), default=-1)
-            known[job.blocked_by] = depth, list(dict.fromkeys(step_of[before] for before in job.blocked_by))
+            known[job.blocked_by] = depth, list(dict.fromkeys(map(step_of.__getitem__, job.blocked_by)))
         level[job.number], befores = known[job.blocked_by]
         levels[job.step] = max(levels.get(job.step, 0), level[job.number])
         counts[job.step] = counts.get(job.step, 0) + 1

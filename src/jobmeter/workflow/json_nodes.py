@@ -56,6 +56,7 @@ class _Composer:
                 key = self._scalar(token, key_start)
                 self._token()  # the colon
                 mapping.pairs.append((key, self.node(depth + 1)))
+                mapping.ends.append(self._place(self._at))
             token, key_start = self._token()
         mapping.end = self._place(self._at)
         return mapping

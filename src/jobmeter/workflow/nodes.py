@@ -66,13 +66,14 @@ class Sequence:
 class Mapping:
     """Pairs of nodes. What is merged into it by `<<` stands among them."""
 
-    __slots__ = ("end", "flow", "pairs", "start")
+    __slots__ = ("end", "ends", "flow", "pairs", "start")
 
     def __init__(self, start: Mark, flow: bool) -> None:
         self.start = start
         self.end = start
         self.flow = flow  # written in braces
         self.pairs: list[tuple[Node, Node]] = []
+        self.ends: list[Mark] = []  # of each pair: an alias ends elsewhere than the node that it is
 
 
 Node = Union[Scalar, Sequence, Mapping]

@@ -65,7 +65,7 @@ class Result(NamedTuple):
 
     @property
     def succeeded(self) -> bool:
-        return not self.stopped and not self.blocked and not self.failed
+        return not (self.stopped or self.blocked or self.failed or self.not_begun)
 
     @property
     def failed(self) -> list[Attempt]:
@@ -78,7 +78,7 @@ class _Stop(NamedTuple):
     at_once: bool
 
 
-_Event = Union[Ended, _Stop]
+_Event = Union[Ended, _Stop, Exception]
 EngineMaker = Callable[[MeasureOptions, OnEnd, Callable[[str], None]], Engine]
 
 
@@ -106,7 +106,7 @@ class WorkflowRun:
         self._directory = directory
         self._options = options
         self._listener = listener or Listener()
-        self._warn = warn
+        self._warn = _once(warn)  # what is wrong with the machine is wrong for every job
         self._make_engine = engine
         self._engine: Engine | None = None
         self._jobs = {job.number: job for job in plan.jobs}
@@ -120,31 +120,40 @@ class WorkflowRun:
 
     def run(self) -> Result:
         """Run to the end and tell what became of it."""
-        began, peak = time.monotonic(), 0
+        began = time.monotonic()
         journal = self._open_journal()
-        engine = self._engine = self._make_engine(self._measure_options(journal), self._events.put, self._warn)
-        synced = began
         try:
-            while True:
-                for job, devices in self.scheduler.startable():
-                    self._start(engine, job, devices)
-                peak = max(peak, len(self.running))
-                if not self.running:
-                    break
-                if self._events.empty() and time.monotonic() - synced > _SYNC:
-                    journal.sync()
-                    synced = time.monotonic()
-                self._take(engine, self._events.get())
+            engine = self._engine = self._make_engine(self._measure_options(journal), self._events.put, self._warn)
+            try:
+                peak = self._run_all(engine, journal)
+            finally:
+                if self.running:
+                    engine.cancel(at_once=True)
+                engine.close()
         finally:
-            if self.running:
-                engine.cancel(at_once=True)
-            engine.close()
             journal.sync()
             journal.close()
         if journal.failed is not None:
             self._warn(f"the journal is incomplete: {journal.failed}")
         wall = time.monotonic() - began
         return Result(self.attempts, self.blocked, self.scheduler.waiting, self._stopped.is_set(), wall, peak)
+
+    def _run_all(self, engine: Engine, journal: JournalFile) -> int:
+        """Returns when nothing runs and nothing may start: how many ran at a time, at most."""
+        peak, synced = 0, time.monotonic()
+        while True:
+            if self._stopped.is_set():
+                # Not only when its turn comes: what ended meanwhile makes room, and would be followed by more.
+                self.scheduler.stop()
+            for job, devices in self.scheduler.startable():
+                self._start(engine, job, devices)
+            peak = max(peak, len(self.running))
+            if not self.running:
+                return peak
+            if self._events.empty() and time.monotonic() - synced > _SYNC:
+                journal.sync()
+                synced = time.monotonic()
+            self._take(engine, self._events.get())
 
     def stop(self, *, at_once: bool = False) -> None:
         """End the jobs that run and start no more. What is left can be resumed."""
@@ -162,8 +171,9 @@ class WorkflowRun:
 
     def _take(self, engine: Engine, event: _Event) -> None:
         if isinstance(event, _Stop):
-            self.scheduler.stop()
             engine.cancel(at_once=event.at_once)
+        elif isinstance(event, Exception):
+            raise event
         else:
             self._ended(event)
 
@@ -172,14 +182,14 @@ class WorkflowRun:
         requirement = self.scheduler.requirement(job.number)
         running = self.running[job.number] = Running(job, attempt, time.monotonic(), requirement)
         engine.start(self._task(running, devices))
-        self._listener.started(running)
+        self._tell(self._listener.started, running)
 
     def _task(self, running: Running, devices: list[int]) -> Task:
         job, attempt = running.job, running.attempt
         stdout, stderr = self._directory.log_paths(job.name, attempt)
         environment = {**self._environment, **job.environment, "JOBMETER_ATTEMPT": str(attempt)}
         if devices:
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(self._device_name, devices))
         workflow: Record = {
             "id": self._directory.workflow,
             "name": self.plan.name,
@@ -196,23 +206,34 @@ class WorkflowRun:
             requirement=running.requirement,
             enforce=self._options.enforce,
             orphans="end",
+            # Ctrl-C is for us: the jobs are ended by our word, and it is known that they were.
+            own_session=True,
         )
         return Task(job.number, job.name, job.labels, workflow, options, stdout, stderr, job.container)
+
+    def _device_name(self, number: int) -> str:
+        """What CUDA calls the device; of those that we may see ourselves, when we were given some."""
+        ours = [name for name in self._environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        return ours[number] if number < len(ours) else str(number)
 
     def _ended(self, event: Ended) -> None:
         running = self.running.pop(event.number)
         attempt = of_record(event.record)
         self.attempts.append(attempt)
         job, again = running.job, None
+        blocked: Sequence[Blocked] = ()
         if attempt.status == "completed":
             self.scheduler.completed(job.number)
+        elif (again := self._recover(running, attempt)) is not None:
+            self.scheduler.again(job.number, again)
+        elif attempt.status == "cancelled":
+            self.scheduler.cancelled(job.number)
         else:
-            again = self._recover(running, attempt)
-            if again is not None:
-                self.scheduler.again(job.number, again)
-        self._listener.ended(attempt, event.why, again)
-        if attempt.status != "completed" and again is None:
-            self._block(self.scheduler.failed(job.number))
+            blocked = self.scheduler.failed(job.number)
+        self._tell(self._listener.ended, attempt, event.why, again)
+        for number, by in blocked:
+            self.blocked[number] = by
+            self._tell(self._listener.blocked, self._jobs[number], self._jobs[by])
 
     def _recover(self, running: Running, attempt: Attempt) -> Requirement | None:
         if self._stopped.is_set():
@@ -222,12 +243,11 @@ class WorkflowRun:
             running.job, running.requirement, attempt.outcome, tried, self._options.capacity, attempt.memory_peak_bytes
         )
 
-    def _block(self, blocked: Sequence[Blocked]) -> None:
-        if self._stopped.is_set():
-            return  # what was cancelled did not fail: its dependants only wait
-        for number, by in blocked:
-            self.blocked[number] = by
-            self._listener.blocked(self._jobs[number], self._jobs[by])
+    def _tell(self, listener: Callable[..., None], *what: object) -> None:
+        try:
+            listener(*what)
+        except Exception as error:  # noqa: BLE001 - whoever listens must not stop the work
+            self._warn(f"progress cannot be told: {type(error).__name__}: {error}")
 
     def _open_journal(self) -> JournalFile:
         name = f"{self._directory.workflow}-{self._directory.run_id}"
@@ -251,6 +271,18 @@ class WorkflowRun:
             keep_windows=monitor.granularity == "time_series" or monitor.generate_plots,
             journal=journal,
         )
+
+
+def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Warn of each thing the first time only."""
+    told: set[str] = set()
+
+    def warn_once(message: str) -> None:
+        if message not in told:
+            told.add(message)
+            warn(message)
+
+    return warn_once
 
 
 def cause(outcome: Outcome, why: str | None = None) -> str:

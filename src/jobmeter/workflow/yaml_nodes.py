@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jobmeter.workflow.nodes import Mapping, Node, Scalar, Sequence
+from jobmeter.workflow.nodes import Mapping, Mark, Node, Scalar, Sequence
 from jobmeter.workflow.places import DEEPEST, Problem, too_deep
 
 MOST_REPEATED = 1_000_000
@@ -116,7 +116,7 @@ class _Composer:
                     self._named(ended.event, node, size, depth)
             if not open_nodes:
                 return node
-            open_nodes[-1].add(node, size, depth)
+            open_nodes[-1].add(node, size, depth, event.end_mark)
 
     def _named(self, event: Any, node: Node, size: int, depth: int) -> None:
         tag = str(event.ctag or "")
@@ -145,7 +145,7 @@ class _Open:
         self.depth = 1
         self._key: Node | None = None
 
-    def add(self, node: Node, size: int, depth: int) -> None:
+    def add(self, node: Node, size: int, depth: int, end: Mark) -> None:
         self.size += size
         if depth >= self.depth:
             self.depth = depth + 1
@@ -156,4 +156,5 @@ class _Open:
             self._key = node
         else:
             owner.pairs.append((self._key, node))
+            owner.ends.append(end)
             self._key = None

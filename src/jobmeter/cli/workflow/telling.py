@@ -141,18 +141,18 @@ def _shares(attempt: Attempt) -> str:
         ("memory", attempt.memory_peak_bytes, attempt.memory_bytes),
         ("time", attempt.wall_seconds, attempt.runtime_seconds),
     )
-    return ", ".join(f"{name} {used / asked:.0%}" for name, used, asked in shares if used is not None and asked)
+    return ", ".join(f"{name} {_percent(used / asked)}" for name, used, asked in shares if used is not None and asked)
 
 
 def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
     totals = summary.totals
     lines = []
     if totals.core_hours is not None:
-        asked = _of_asked(totals.core_hours_asked, totals.cpu_efficiency)
-        lines.append(f"  CPU        {_hours(totals.core_hours)} core-hours{asked}")
+        asked = _of_asked(totals.core_hours_asked, totals.cpu_efficiency, "core")
+        lines.append(f"  CPU        {_amount(totals.core_hours, 'core')}{asked}")
     if totals.gb_hours is not None:
-        asked = _of_asked(totals.gb_hours_asked, totals.memory_efficiency, "at most ")
-        lines.append(f"  memory     {_hours(totals.gb_hours)} GB-hours{asked}")
+        asked = _of_asked(totals.gb_hours_asked, totals.memory_efficiency, "GB", "the peaks ")
+        lines.append(f"  memory     {_amount(totals.gb_hours, 'GB')}{asked}")
     if result.concurrency_peak:
         lines.append(f"  at a time  {result.concurrency_peak} job{'s' * (result.concurrency_peak > 1)} at most")
     if len(summary.critical_path) > 1:
@@ -162,12 +162,17 @@ def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
     return lines
 
 
-def _of_asked(asked: float | None, share: float | None, how: str = "") -> str:
-    return "" if asked is None or share is None else f", {how}{share:.0%} of the {_hours(asked)} asked for"
+def _of_asked(asked: float | None, share: float | None, what: str, how: str = "") -> str:
+    return "" if asked is None or share is None else f", {how}{_percent(share)} of the {_amount(asked, what)} asked for"
 
 
-def _hours(value: float) -> str:
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+def _amount(hours: float, what: str) -> str:
+    """`1.25 core-hours`; of very little the seconds, so that a number stays a number."""
+    return f"{hours:,.2f} {what}-hours" if hours >= 0.01 else f"{hours * 3600:.3g} {what}-seconds"
+
+
+def _percent(share: float) -> str:
+    return "under 1 %" if 0 < share < 0.01 else text(100 * share, "percent")
 
 
 def _advice(directory: RunDirectory, result: Result, summary: WorkflowSummary) -> list[str]:
