@@ -65,11 +65,14 @@ class Difference(NamedTuple):
 
 
 def compare(
-    a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]], threshold: float = 0.05
+    a: Sequence[Mapping[str, Any]],
+    b: Sequence[Mapping[str, Any]],
+    threshold: float = 0.05,
+    measures: Sequence[Measure] = MEASURES,
 ) -> list[Difference]:
     """B against A, for every measure that runs of both have. A change below `threshold` is told as small."""
     found = []
-    for measure in MEASURES:
+    for measure in measures:
         before = [float(run[measure.key]) for run in a if run.get(measure.key) is not None]
         after = [float(run[measure.key]) for run in b if run.get(measure.key) is not None]
         if before and after:

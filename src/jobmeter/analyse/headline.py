@@ -13,7 +13,7 @@ from jobmeter.model import Quality
 
 CPU_SECONDS = (
     "cgroup_cpu_seconds", "perf_cpu_seconds", "rusage_cpu_seconds", "proc_cpu_seconds",
-    "psutil_cpu_seconds", "ps_cpu_seconds",
+    "psutil_cpu_seconds", "ps_cpu_seconds", "container_cpu_seconds",
 )  # fmt: skip
 # What other tools recorded of imported runs is asked last.
 OTHERS_CPU_SECONDS = ("slurm_cpu_seconds", "nextflow_cpu_seconds", "gnutime_cpu_seconds")
@@ -23,13 +23,17 @@ CPU_PERCENT = (
     *OTHERS_CPU_PERCENT,
 )  # fmt: skip
 READ_BYTES = (
-    "proc_read_bytes", "cgroup_read_bytes", "nextflow_read_bytes", "slurm_max_disk_read", "gnutime_read_bytes",
+    "proc_read_bytes", "cgroup_read_bytes", "container_block_read_bytes",
+    "nextflow_read_bytes", "slurm_max_disk_read", "gnutime_read_bytes",
 )  # fmt: skip
 WRITE_BYTES = (
-    "proc_write_bytes", "cgroup_write_bytes", "nextflow_write_bytes", "slurm_max_disk_write", "gnutime_write_bytes",
+    "proc_write_bytes", "cgroup_write_bytes", "container_block_write_bytes",
+    "nextflow_write_bytes", "slurm_max_disk_write", "gnutime_write_bytes",
 )  # fmt: skip
 MEMORY_TOTAL = (
     "proc_pss_total", "psutil_pss_total", "proc_rss_total", "psutil_rss_total", "ps_rss_total",
+    # An engine counts page cache too.
+    "container_mem_peak", "container_mem_current",
     "slurm_max_rss", "nextflow_peak_rss", "nextflow_rss", "duct_rss_total",
 )  # fmt: skip
 MEMORY_MEAN = ("cgroup_held", *MEMORY_TOTAL)
@@ -136,6 +140,24 @@ def memory_now(values: Mapping[str, object]) -> float | None:
     for key in MEMORY_TOTAL:
         value = values.get(key)
         if isinstance(value, (int, float)) and ("_pss_" in key or values.get("proc_processes", 1) == 1):
+            return float(value)
+    return None
+
+
+def cpu_now(values: Mapping[str, object]) -> float | None:
+    """CPU of a job at one moment, in percent, from its readings; None when none of them tells."""
+    return _first_number(values, CPU_PERCENT)
+
+
+def memory_shown(values: Mapping[str, object]) -> float | None:
+    """Memory of a job at one moment, good enough to look at: what several processes share may count in each."""
+    return _first_number(values, MEMORY_MEAN)
+
+
+def _first_number(values: Mapping[str, object], keys: Iterable[str]) -> float | None:
+    for key in keys:
+        value = values.get(key)
+        if isinstance(value, (int, float)):
             return float(value)
     return None
 

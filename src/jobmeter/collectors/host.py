@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
@@ -73,7 +75,7 @@ class HostSource:
         busy = hostfs.read_busy_seconds(self._machine)
         if self._rate is None:
             self._rate = CpuPercent(moment.monotonic, busy)
-        elif (percent := self._rate.update(moment.monotonic, busy, last=last)) is not None:
+        elif (percent := self._rate.update(moment.monotonic, busy, time.monotonic(), last=last)) is not None:
             readings[CPU_PERCENT.key] = percent
         network = self._network()
         if network is not None and self._network_at_first is not None:

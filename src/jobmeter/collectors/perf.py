@@ -117,9 +117,10 @@ class PerfSource:
         return self._read(last=False)
 
     def _read(self, *, last: bool) -> Readings:
+        before = time.monotonic()
         seconds = self._clock.read() / 1e9
         readings: Readings = {CPU.key: round(seconds, 6)}
-        percent = self._rate.update(time.monotonic(), seconds, last=last)
+        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
         if percent is not None and self._tells_rate:
             readings[CPU_PERCENT.key] = percent
         for key, event in self._events.items():

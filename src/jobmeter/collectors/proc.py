@@ -113,10 +113,10 @@ class ProcSource:
             self._unchanged = self._look()
         elif self._shares.behind:
             self._unchanged |= self._memory_shares([process for process in self._counted() if process.alive])
-        return {**self._unchanged, **self._cpu(last=False)}
+        return {**self._unchanged, **self._cpu(moment.monotonic, last=False)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return {**self._look(), **self._cpu(last=True)}
+        return {**self._look(), **self._cpu(moment.monotonic, last=True)}
 
     def _look(self) -> Readings:
         """Read the tree anew."""
@@ -208,9 +208,9 @@ class ProcSource:
         except (OSError, ValueError):
             return _NO_IO  # another user's process, or gone
 
-    def _cpu(self, *, last: bool) -> Readings:
+    def _cpu(self, before: float, *, last: bool) -> Readings:
         seconds = (self._totals[0] - self._base[0]) / TICKS_PER_SECOND
-        percent = self._rate.update(time.monotonic(), seconds, last=last)
+        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
         return {CPU.key: seconds} if percent is None else {CPU.key: seconds, CPU_PERCENT.key: percent}
 
     def _from_status(self, alive: list[Process]) -> Readings:

@@ -9,24 +9,29 @@ SHORTEST_SPAN = 0.25
 
 
 class CpuPercent:
-    """The rate of a CPU counter since an earlier look at least `SHORTEST_SPAN` ago."""
+    """The rate of a CPU counter since an earlier look at least `SHORTEST_SPAN` ago.
 
-    def __init__(self, monotonic: float, seconds: float = 0.0) -> None:
-        """Begin at `seconds`, the counter's value at `monotonic`."""
-        self._since = monotonic
+    Clock and counter are read one after the other, and whoever reads may have to wait for a CPU in between. So each
+    look has the time before the counter was read and the time after, and a span goes from before the first to after
+    the last: a rate may be a hair too low, and is never too high. One busy thread reads as 100 %, never as 103.
+    """
+
+    def __init__(self, before: float, seconds: float = 0.0) -> None:
+        """Begin at `seconds`, the counter's value when it was read at `before` or later."""
+        self._since = before
         self._seconds = seconds
         self._most = 100.0 * (os.cpu_count() or 1)
         self._given = False
 
-    def update(self, monotonic: float, seconds: float, *, last: bool = False) -> float | None:
-        """The rate by now, or None when it is too early to tell.
+    def update(self, before: float, seconds: float, after: float, *, last: bool = False) -> float | None:
+        """The rate by now, or None when it is too early to tell; the counter was read between `before` and `after`.
 
         A job shorter than the span gets its rate over all its life, when it ends.
         """
-        span = monotonic - self._since
+        span = after - self._since
         if span < SHORTEST_SPAN and not (last and not self._given and span > 0):
             return None
         rate = 100.0 * max(seconds - self._seconds, 0.0) / span
-        self._since, self._seconds, self._given = monotonic, seconds, True
-        # The clock and the counter are read one after the other: more than all CPUs is that gap.
+        self._since, self._seconds, self._given = before, seconds, True
+        # Counters lag behind by up to a tick of each CPU: more than all CPUs is that.
         return round(min(rate, self._most), 2)

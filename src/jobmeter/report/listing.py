@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -72,8 +72,20 @@ def plain_table(headings: Sequence[str], units: Sequence[str], rows: Iterable[Se
     return aligned
 
 
-def rich_table(fields: Sequence[str], units: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:
-    """The same for a terminal: what is too wide is cut, and how a run ended has a colour."""
+def status_style(field: str, content: str) -> str:
+    """How a run ended has a colour."""
+    return _GOOD.get(content, "red") if field == "status" else ""
+
+
+def rich_table(
+    fields: Sequence[str],
+    units: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    may_be_cut: Sequence[str] = _MAY_BE_CUT,
+    style: Callable[[str, str], str] = status_style,
+) -> Any:
+    """The same for a terminal: what is too wide is cut, and `style` says how the content of a field looks."""
     from rich.table import Table
     from rich.text import Text
 
@@ -81,19 +93,17 @@ def rich_table(fields: Sequence[str], units: Sequence[str], rows: Iterable[Seque
     lines = list(rows)
     for column, (field, unit) in enumerate(zip(fields, units)):
         widest = max((len(line[column]) for line in lines), default=0)
+        # Of an id or a figure every letter counts; names and commands give way.
+        cut = field in may_be_cut or "." in field
         table.add_column(
             heading(field),
             justify="right" if is_right_aligned(unit) else "left",
-            no_wrap=True,
+            # rich takes what is too much from columns that may wrap. Their cells do not: they end in `…`.
+            no_wrap=not cut,
             overflow="ellipsis",
-            # Of an id or a figure every letter counts; names and commands give way.
-            min_width=min(widest, 8) if field in _MAY_BE_CUT or "." in field else widest,
+            min_width=min(widest, 8) if cut else widest,
         )
     for row in lines:
-        table.add_row(
-            *(
-                Text(content, style=_GOOD.get(content, "red") if field == "status" else "")
-                for field, content in zip(fields, row)
-            )
-        )
+        cells = zip(fields, row)
+        table.add_row(*(Text(words, style(field, words), no_wrap=True, overflow="ellipsis") for field, words in cells))
     return table

@@ -1,0 +1,216 @@
+"""`jobmeter check`: what runs used against what they asked for."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobmeter.cli.filters import add_filter_options, add_store_option, selection
+from jobmeter.cli.fixing import add_fix_options, check_fix_options, rewrite, tell
+from jobmeter.cli.options import Parser, option_type
+from jobmeter.cli.output import warn
+from jobmeter.errors import UsageError
+from jobmeter.settings import resolve
+
+if TYPE_CHECKING:
+    from jobmeter.analyse.check import Checked
+    from jobmeter.cli.fixing import Rewritten
+    from jobmeter.cli.subjects import Subject
+    from jobmeter.store import Store
+    from jobmeter.store.overuse import RunsToCheck
+    from jobmeter.workflow.plan import Plan
+
+_SHOWN = 50
+"""Lines of the table when thousands were found: it is for people."""
+_HINTS = 10
+
+
+class Found(NamedTuple):
+    subject: Subject
+    runs: RunsToCheck
+    checked: Checked
+    rewritten: Rewritten | None
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    check_fix_options(options, "--fix")
+
+    from jobmeter.analyse.check import check
+    from jobmeter.cli.subjects import subject
+    from jobmeter.store import open_store
+    from jobmeter.store.overuse import runs_to_check
+
+    plan = _plan(options.spec)
+    store = open_store(resolve("store", options.store), warn)
+    names = options.names or ([plan.name] if plan else [])
+    # Rows by the ten thousand and no cycles among them: looking for some takes longer than all the rest.
+    gc.disable()
+    try:
+        chosen = subject(store, names, selection(options), options.run_id)
+        runs = runs_to_check(store, chosen.condition, everything=options.all)
+        checked = check(runs.rows, options.min_over, everything=options.all)
+    finally:
+        gc.enable()
+    rewritten = _fix(store, plan, chosen, checked, diff=options.diff) if plan else None
+    found = Found(chosen, runs, checked, rewritten)
+    if options.json:
+        _print_json(_object(found, everything=options.all))
+    else:
+        _print(found, everything=options.all, diff=options.diff)
+    return 1 if checked.violations and not options.exit_zero else 0
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser(
+        "check",
+        "Tell which jobs used more memory, CPU or time than they asked for. Without names: the newest run, or if that "
+        "is of a workflow, the workflow's newest run. Exit code 1 when there are some.",
+    )
+    add = parser.add_argument
+    add(
+        "names", nargs="*", metavar="WORKFLOW|RUN", help="a workflow by id or name; a run by id, prefix, name or `last`"
+    )
+    add("--run-id", metavar="N", type=option_type("--run-id", _run_number), help="which run of the workflow: 1, 2, 3 …")
+    add("--all", action="store_true", help="every job and resource, also those that stayed below")
+    over = option_type("--min-over", _percent)
+    add("--min-over", metavar="PERCENT", type=over, default=1.0, help="from how much over on it is told (default 1.0)")
+    add("--json", action="store_true", help="print an object")
+    add("--exit-zero", action="store_true", help="exit code 0 also when a job used more than it asked for")
+    add_fix_options(parser, "--fix", "write what those that used too much need into this spec of a workflow")
+    add_filter_options(parser)
+    add_store_option(parser)
+    return parser.parse_args(arguments)
+
+
+def _run_number(words: str) -> int:
+    if not words.isdigit() or int(words) < 1:
+        raise UsageError(f"{words!r} is not the number of a run: 1, 2, 3 …")
+    return int(words)
+
+
+def _percent(words: str) -> float:
+    try:
+        percent = float(words.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent < float("inf"):
+        raise UsageError(f"{words!r} is not a percentage")
+    return percent
+
+
+def _plan(spec: str | None) -> Plan | None:
+    if spec is None:
+        return None
+    from jobmeter.workflow.plan import load_plan
+
+    return load_plan(spec)
+
+
+def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: bool) -> Rewritten:
+    from jobmeter.analyse.correction import corrections
+    from jobmeter.analyse.size import advise
+    from jobmeter.store.history import name_histories, workflow_histories
+
+    asked = {job.step: job.requirement for job in plan.jobs}
+    over: dict[str, Any] = {}
+    for line in checked.violations:
+        over.setdefault(line.job.step, []).append(line)
+    unknown = sorted(set(over) - set(asked))
+    if unknown:
+        raise UsageError(f"{plan.path}: there is no job {unknown[0]!r} in it. Name the spec that these jobs are of.")
+    histories = workflow_histories(store, chosen.workflow) if chosen.workflow else []
+    known = {history.name: history for history in histories if history.name in over}
+    sizes = {}
+    for step, lines in over.items():
+        history = known.get(step) or next(iter(name_histories(store, step)))
+        advice = advise(step, history.rows, older_peak=history.older_peak)
+        sizes[step] = corrections(lines, advice.requirement(), asked[step])
+    return rewrite(plan, sizes, diff=diff)
+
+
+def _object(found: Found, *, everything: bool) -> dict[str, Any]:
+    from jobmeter.analyse.opportunity import opportunities
+    from jobmeter.report.checks import failure_object, line_object, opportunity_object
+
+    violations = found.checked.violations
+    told: dict[str, Any] = {
+        "workflow_id": found.subject.workflow,
+        "run_id": found.subject.run,
+        "total_results": found.runs.total,
+        "over_utilization_count": len(violations),
+        "violations": [line_object(line) for line in violations],
+        "failures_count": found.runs.failed,
+        "failures": [failure_object(failure) for failure in found.checked.failures],
+        "opportunities": [opportunity_object(one) for one in opportunities(found.runs.rows)]
+        if found.runs.is_all
+        else [],
+    }
+    if everything:
+        told["results"] = [{**line_object(line), "violation": line.is_violation} for line in found.checked.lines]
+    if found.rewritten is not None:
+        told["fix"] = found.rewritten._asdict()
+    return told
+
+
+def _print_json(told: dict[str, Any]) -> None:
+    """One object a line: written in one piece, thousands of them would take seconds."""
+    parts = []
+    for name, value in told.items():
+        lines = ",\n".join(f"    {json.dumps(entry)}" for entry in value) if isinstance(value, list) else ""
+        parts.append(f"  {json.dumps(name)}: " + (f"[\n{lines}\n  ]" if lines else json.dumps(value)))
+    print("{\n" + ",\n".join(parts) + "\n}")
+
+
+def _print(found: Found, *, everything: bool, diff: bool) -> None:
+    from jobmeter.analyse.check import asked_for_something
+    from jobmeter.cli.tables import print_table
+    from jobmeter.report.checks import HEADINGS, MAY_BE_CUT, UNITS, cells, headline, style
+
+    if not found.runs.total:
+        warn("no runs found")
+        return
+    violations = found.checked.violations
+    lines = found.checked.lines if everything else violations
+    print(headline(violations, found.runs.total, asked=not found.runs.is_all or asked_for_something(found.runs.rows)))
+    if lines:
+        print()
+        shown = lines if everything else lines[:_SHOWN]
+        print_table(HEADINGS, UNITS, [cells(line) for line in shown], may_be_cut=MAY_BE_CUT, style=style)
+        if len(shown) < len(lines):
+            warn(f"there are {len(lines) - len(shown):,} lines more; --json has all")
+    _print_failures(found)
+    _print_opportunities(found)
+    if found.rewritten is not None:
+        tell(found.rewritten, diff=diff)
+
+
+def _print_failures(found: Found) -> None:
+    from jobmeter.report.checks import failure_text
+
+    failures = found.checked.failures
+    if not failures:
+        return
+    count = found.runs.failed if not found.runs.is_all else len(failures)
+    print(f"\n{'1 job' if count == 1 else f'{count:,} jobs'} failed for another reason:")
+    shown = failures[: _SHOWN if found.runs.is_all else _HINTS]
+    for failure in shown:
+        print(f"  {failure_text(failure)}")
+    if len(shown) < count:
+        print(f"  … and {count - len(shown):,} more")
+
+
+def _print_opportunities(found: Found) -> None:
+    from jobmeter.analyse.opportunity import opportunities
+    from jobmeter.report.checks import opportunity_text
+
+    some = opportunities(found.runs.rows) if found.runs.is_all else []
+    if not some:
+        return
+    print("\nAsked for more than needed:")
+    for one in some[:_HINTS]:
+        print(f"  {opportunity_text(one)}")
+    if len(some) > _HINTS:
+        print(f"  … and {len(some) - _HINTS:,} more; --json has all")

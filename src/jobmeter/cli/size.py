@@ -1,0 +1,140 @@
+"""`jobmeter size`: what to ask for next time, from the history of a job."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobmeter.cli.filters import add_store_option
+from jobmeter.cli.fixing import add_fix_options, check_fix_options, rewrite, tell
+from jobmeter.cli.options import Parser, option_type
+from jobmeter.cli.output import warn
+from jobmeter.errors import UsageError
+from jobmeter.settings import one_of, resolve
+
+if TYPE_CHECKING:
+    from jobmeter.analyse.size import Advice, Wish
+    from jobmeter.store import Store
+    from jobmeter.store.history import History
+    from jobmeter.workflow.plan import Plan
+
+FORMATS = ("table", "yaml", "slurm", "docker", "compose", "k8s", "ray", "json")
+
+
+def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    check_fix_options(options, "--apply")
+
+    from jobmeter.analyse.size import Wish
+    from jobmeter.store import open_store
+
+    plan = _plan(options.spec)
+    store = open_store(resolve("store", options.store), warn)
+    names = options.names or ([plan.name] if plan else [])
+    wish = Wish(options.target, options.below_peak)
+    advised = [_advise(store, history, wish) for history in _histories(store, names)]
+    known = [advice for advice in advised if advice.amounts]
+    if not known:
+        raise UsageError("no run of it has ended yet, so nothing is known of what it needs")
+    if plan is None:
+        _print(known, options.format, wish)
+    else:
+        _apply(plan, known, diff=options.diff)
+    return 0
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser(
+        "size",
+        "Tell how much memory, CPU and time to ask for, from all runs of a job, recent ones counting more. "
+        "Without names: the job or the workflow of the newest run.",
+    )
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME|WORKFLOW", help="a job by name or glob, or a workflow by id or name")
+    target = option_type("--target", _target)
+    add("--target", metavar="SHARE", type=target, default=0.99, help="of the runs that must not fail (default 0.99)")
+    form = option_type("--format", one_of(*FORMATS))
+    add("--format", metavar="FORMAT", type=form, default="table", help=f"{', '.join(FORMATS)} (default: table)")
+    add("--below-peak", action="store_true", help="advise less than a run was seen to need, if that was rare enough")
+    add_fix_options(parser, "--apply", "write the sizes into this spec of a workflow")
+    add_store_option(parser)
+    return parser.parse_args(arguments)
+
+
+def _target(words: str) -> float:
+    try:
+        share = float(words.removesuffix("%")) / (100 if words.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UsageError(f"{words!r} is not a share between 0 and 1, as 0.99")
+    return share
+
+
+def _plan(spec: str | None) -> Plan | None:
+    if spec is None:
+        return None
+    from jobmeter.workflow.plan import load_plan
+
+    return load_plan(spec)
+
+
+def _histories(store: Store, names: list[str]) -> Iterator[History]:
+    """Of the jobs and workflows named. UsageError for a name that none has."""
+    from jobmeter.store import Selection
+    from jobmeter.store.history import name_histories, workflow_histories
+
+    if not names:
+        newest = next(store.runs(Selection(limit=1)), None)
+        if newest is None:
+            store.resolve("last")  # says that there are none
+        else:
+            workflow = newest.get("workflow")
+            yield from workflow_histories(store, workflow) if workflow else name_histories(store, newest["name"])
+    for name in names:
+        workflow = store.find_workflow(name)
+        found = list(workflow_histories(store, workflow) if workflow else name_histories(store, name))
+        if not found:
+            raise UsageError(
+                f"no job and no workflow named {name!r} has run. `jobmeter stats` lists the jobs that have."
+            )
+        yield from found
+
+
+def _advise(store: Store, history: History, wish: Wish) -> Advice:
+    from jobmeter.analyse.size import advise
+
+    cpus = store.record(history.rows[0]["id"]).get("host", {}).get("cpus")
+    return advise(history.name, history.rows, wish, older_peak=history.older_peak, machine_cpus=cpus)
+
+
+def _print(advised: list[Advice], form: str, wish: Wish) -> None:
+    if form == "table":
+        _print_table(advised)
+    elif form == "json":
+        from jobmeter.report.sizes import advice_object
+
+        print(json.dumps({"target": wish.target, "jobs": [advice_object(advice) for advice in advised]}, indent=2))
+    else:
+        from jobmeter.report.pasting import paste
+
+        print(paste(form, advised))
+
+
+def _print_table(advised: list[Advice]) -> None:
+    from jobmeter.cli.tables import print_table
+    from jobmeter.report.sizes import HEADINGS, MAY_BE_CUT, UNITS, cells, sentences
+
+    print_table(HEADINGS, UNITS, [line for advice in advised for line in cells(advice)], may_be_cut=MAY_BE_CUT)
+    for advice in advised:
+        print("\n" + "\n".join(sentences(advice)))
+
+
+def _apply(plan: Plan, advised: list[Advice], *, diff: bool) -> None:
+    steps = {job.step for job in plan.jobs}
+    sizes = {advice.name: advice.requirement() for advice in advised if advice.name in steps}
+    if not sizes:
+        raise UsageError(f"{plan.path}: none of its jobs is {advised[0].name!r}. Name the spec that these jobs are of.")
+    tell(rewrite(plan, sizes, diff=diff), diff=diff)

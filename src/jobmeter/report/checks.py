@@ -1,0 +1,155 @@
+"""What `check` found, in words: lines of the table, objects of the JSON, and the sentences around them.
+
+A GB is 2^30 bytes, as in Slurm and everywhere here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor
+from typing import Any
+
+from jobmeter.analyse.check import CPU, MEMORY, Failure, Job, Line
+from jobmeter.analyse.opportunity import Opportunity
+from jobmeter.report.listing import printable
+
+HEADINGS = ("Job ID", "Job Name", "Resource", "Specified", "Peak Used", "Over-Utilization")
+UNITS = ("text", "text", "text", "count", "count", "count")
+MAY_BE_CUT = ("Job Name",)
+
+
+def cells(line: Line) -> list[str]:
+    """One line of the table."""
+    return [str(line.job.id), job_name(line.job), line.resource.name, specified(line), peak_used(line), over(line)]
+
+
+def style(field: str, content: str) -> str:
+    """What is over is red, what is under is not."""
+    return "red" if field == HEADINGS[-1] and not content.startswith("-") else ""
+
+
+def job_name(job: Job) -> str:
+    name = printable(job.name)
+    return f"{name} (attempt {job.attempt})" if job.attempt > 1 else name
+
+
+def specified(line: Line) -> str:
+    if line.resource is CPU:
+        cores = line.specified / 100
+        return f"{line.specified:.10g}% ({cores:.10g} {'core' if cores == 1 else 'cores'})"
+    return amount(line.specified, line.resource.unit)
+
+
+def peak_used(line: Line) -> str:
+    return ("≥ " if line.at_least else "") + amount(line.used, line.resource.unit)
+
+
+def over(line: Line) -> str:
+    """`+31.3%`, or how the run ended that met its limit."""
+    return line.cause or signed_percent(line.percent)
+
+
+def signed_percent(value: float) -> str:
+    # A half goes up: `+31.25` is `+31.3%`, where formatting alone would make it even.
+    shown = floor(abs(value) * 10 + 0.5) / 10
+    return f"{'-' if value < 0 and shown else '+'}{shown:.1f}%"
+
+
+def amount(value: float, unit: str) -> str:
+    """`8.00 GB`, `950.5%`, `2h 0m 0s`."""
+    if unit == "bytes":
+        return _memory(value)
+    return f"{value:.1f}%" if unit == "percent" else duration(value)
+
+
+def _memory(value: float) -> str:
+    for size, name in ((2**30, "GB"), (2**20, "MB")):
+        if value >= size:
+            return f"{value / size:,.2f} {name}"
+    return f"{value / 2**10:.2f} KB"
+
+
+def duration(value: float) -> str:
+    """`2h 0m 0s`, `45m 0s`, `12s`; below a minute with a fraction if there is one."""
+    if value < 60 and value != int(value):
+        return f"{value:.1f}s" if value >= 1 else f"{value:.2f}s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h {minutes}m {seconds}s"
+    return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
+
+
+def headline(violations: Sequence[Line], total: int, *, asked: bool = True) -> str:
+    """`2 of 14 jobs used more than they asked for`; `asked`: whether any of them asked for something."""
+    jobs = "The job" if total == 1 else f"All {total:,} jobs"
+    over = len({(line.job.id, line.job.attempt) for line in violations})
+    if not over:
+        if not asked:
+            return "The job asked for nothing" if total == 1 else f"None of {total:,} jobs asked for anything"
+        return f"{jobs} stayed within what {'it' if total == 1 else 'they'} asked for"
+    if total == 1:
+        return "The job used more than it asked for"
+    return f"{over:,} of {total:,} jobs used more than {'it' if over == 1 else 'they'} asked for"
+
+
+def failure_text(failure: Failure) -> str:
+    return f"{failure.job.id}  {job_name(failure.job)}  {failure.cause}"
+
+
+def opportunity_text(found: Opportunity) -> str:
+    """`preprocess: asked for 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run`."""
+    name = printable(found.name)
+    if found.resource is MEMORY:
+        gb = 2.0**30
+        less, freed = f"{found.less / gb:.3g} GB", f"{found.freed / gb:.3g} GB-h"
+        return (
+            f"{name}: asked for {_memory(found.asked)}, used {_memory(found.used)} at most: "
+            f"{less} less would free {freed} a run"
+        )
+    return (
+        f"{name}: asked for {found.asked:.10g} CPUs, used {found.used:.1f} at most: "
+        f"{found.less:.10g} less would free {found.freed:.3g} core-h a run"
+    )
+
+
+def line_object(line: Line) -> dict[str, Any]:
+    """A line as JSON: as people read it, and as numbers."""
+    told = {
+        **job_object(line.job),
+        "resource_type": line.resource.name,
+        "specified": specified(line),
+        "peak_used": peak_used(line),
+        "over_utilization": over(line),
+        "specified_value": line.specified,
+        "peak_used_value": line.used,
+        "over_utilization_percent": round(line.percent, 4),
+        "unit": line.resource.unit,
+        "at_least": line.at_least,
+    }
+    return {**told, "cause": line.cause} if line.cause else told
+
+
+def job_object(job: Job) -> dict[str, Any]:
+    return {"job_id": job.id, "job_name": job.name, "attempt": job.attempt}
+
+
+def failure_object(failure: Failure) -> dict[str, Any]:
+    return {**job_object(failure.job), "status": failure.status, "cause": failure.cause}
+
+
+def opportunity_object(found: Opportunity) -> dict[str, Any]:
+    """`specified_value` and the like are bytes or CPUs, `freed` is GB-hours or core-hours a run."""
+    is_memory = found.resource is MEMORY
+    return {
+        "job_name": found.name,
+        "resource_type": found.resource.name,
+        "runs": found.runs,
+        "specified_value": found.asked,
+        "peak_used_value": found.used,
+        "less_value": found.less,
+        "unit": "bytes" if is_memory else "cpus",
+        "freed_per_run": round(found.freed / 2**30 if is_memory else found.freed, 6),
+        "freed_unit": "GB-h" if is_memory else "core-h",
+        "text": opportunity_text(found),
+    }

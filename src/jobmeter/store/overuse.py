@@ -1,0 +1,81 @@
+"""The runs that `check` judges; of very many, those alone that can have used too much, found by SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, func, or_, select
+
+from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES
+from jobmeter.store.fields import FIELDS
+from jobmeter.store.selection import Row
+from jobmeter.store.store import Store
+from jobmeter.store.tables import job_metadata
+
+MANY = 10_000
+"""Runs from which on only those are fetched that can have used too much."""
+_FAILURES = 1000
+_JOB = job_metadata.c
+_MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
+_UNSUCCESSFUL = ("failed", "killed", "cancelled", "lost")
+_NEEDED = (
+    "id", "name", "status", "exit_code", "signal", "wall_seconds", "cpu_seconds", "cpu_peak_percent",
+    "cpu_mean_percent", "memory_peak_bytes", "cpu_quality", "memory_quality", "requirement_cpus",
+    "requirement_memory_bytes", "requirement_runtime_seconds", "workflow_job",
+)  # fmt: skip
+_COLUMNS = [_JOB[FIELDS[name].column] for name in _NEEDED]
+
+
+class RunsToCheck(NamedTuple):
+    total: int
+    rows: list[Row]  # newest first
+    is_all: bool  # else those that may have used too much, and the last that failed
+    failed: int  # for other reasons than a limit
+
+
+def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool = False) -> RunsToCheck:
+    """The runs of which `mine` is true, `everything` of them or, if they are many, what `check` has to tell of."""
+    total = _count(store, mine)
+    unsuccessful = mine & _JOB.status.in_(_UNSUCCESSFUL)
+    if everything or total <= MANY:
+        rows = judged_rows(store, mine)
+        return RunsToCheck(total, rows, True, sum(row["status"] in _UNSUCCESSFUL for row in rows))
+    suspects = judged_rows(store, mine & _may_be_over())
+    known = {row["id"] for row in suspects}
+    failures = [row for row in judged_rows(store, unsuccessful, _FAILURES) if row["id"] not in known]
+    return RunsToCheck(total, suspects + failures, False, _count(store, unsuccessful))
+
+
+def _count(store: Store, condition: ColumnElement[bool]) -> int:
+    return int(store.query(select(func.count()).select_from(job_metadata).where(condition))[0][0])
+
+
+def _may_be_over() -> ColumnElement[bool]:
+    """True of every run that `analyse.check` finds to have used too much, and of few others."""
+    asked = 100 * _JOB.requirement_cpus
+    return or_(
+        _JOB.memory_peak_bytes > _JOB.requirement_memory_bytes,
+        _JOB.wall_seconds > _JOB.requirement_runtime_seconds,
+        _JOB.cpu_peak_percent > asked + PEAK_OVER,
+        _JOB.cpu_mean_percent > MEAN_OVER * asked,
+        _JOB.status.in_(_MET),
+    )
+
+
+def judged_rows(store: Store, condition: ColumnElement[bool], limit: int | None = None) -> list[Row]:
+    """What `analyse.check` and `analyse.size` need of runs, newest first; the newest `limit` of them."""
+    statement = select(_JOB.started, *_COLUMNS).where(condition)
+    if limit is not None:
+        statement = statement.order_by(_JOB.started.desc()).limit(limit)
+    # Sorted here: SQLite would go through all runs in their order to sort the few that it finds.
+    found = sorted(store.query(statement), key=lambda row: str(row[0]), reverse=True)
+    return [_row(row[1:]) for row in found]
+
+
+def _row(values: Sequence[Any]) -> Row:
+    row = {name: value for name, value in zip(_NEEDED, values) if value is not None}
+    if "workflow_job" in row:
+        row["workflow_job"] = json.loads(row["workflow_job"])
+    return row

@@ -1,0 +1,134 @@
+"""What counts as more than was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobmeter.analyse.check import Checked, check, uses_more_cpus
+
+GIB = 2**30
+
+
+def row(status: str = "completed", **fields: Any) -> dict[str, Any]:
+    return {"id": "run1", "name": "train", "status": status, **fields}
+
+
+def one(status: str = "completed", min_over: float = 1.0, **fields: Any) -> Checked:
+    return check([row(status, **fields)], min_over)
+
+
+def told(checked: Checked) -> list[tuple[str, bool]]:
+    return [(line.resource.name, line.is_violation) for line in checked.lines]
+
+
+def test_peak_memory_wall_time_and_cpu_are_held_against_what_was_asked_for() -> None:
+    found = one(
+        requirement_memory_bytes=8 * GIB, memory_peak_bytes=10.5 * GIB,
+        requirement_cpus=8, cpu_peak_percent=950.5,
+        requirement_runtime_seconds=7200, wall_seconds=9900.0,
+    )  # fmt: skip
+    assert [31.25, pytest.approx(18.8125), 37.5] == [line.percent for line in found.violations]
+
+
+def test_nothing_is_said_of_what_was_not_asked_for_or_not_measured() -> None:
+    assert [] == one(memory_peak_bytes=GIB, wall_seconds=5.0).lines
+    assert [] == one(requirement_memory_bytes=GIB, requirement_cpus=2).lines
+
+
+def test_who_stays_within_is_listed_and_no_violation() -> None:
+    found = one(requirement_memory_bytes=8 * GIB, memory_peak_bytes=GIB)
+    assert ([("Memory", False)], -87.5) == (told(found), found.lines[0].percent)
+    assert [] == check([row(requirement_memory_bytes=8 * GIB, memory_peak_bytes=GIB)], everything=False).lines
+
+
+@pytest.mark.parametrize(("min_over", "expected"), [(0.0, True), (1.0, False), (0.5, True)])
+def test_how_much_over_is_told_can_be_chosen(min_over: float, expected: bool) -> None:
+    found = one(min_over=min_over, requirement_runtime_seconds=1000, wall_seconds=1005.0)
+    assert [("Runtime", expected)] == told(found)
+
+
+def test_exactly_what_was_asked_for_is_never_too_much() -> None:
+    assert [("Memory", False)] == told(one(min_over=0.0, requirement_memory_bytes=GIB, memory_peak_bytes=GIB))
+
+
+def test_out_of_memory_is_a_violation_though_the_peak_is_the_limit() -> None:
+    (line,) = one("oom", requirement_memory_bytes=8 * GIB, memory_peak_bytes=8 * GIB - 4096).lines
+    assert (True, True, "out of memory", 8 * GIB) == (line.is_violation, line.at_least, line.cause, line.used)
+
+
+def test_a_timeout_is_a_violation_of_the_runtime() -> None:
+    (line,) = one("timeout", requirement_runtime_seconds=60, wall_seconds=60.4).lines
+    assert (True, True, "timeout", 60.4) == (line.is_violation, line.at_least, line.cause, line.used)
+
+
+def test_who_ran_out_of_memory_without_asking_for_any_is_a_failure() -> None:
+    found = one("oom", memory_peak_bytes=GIB, signal=9)
+    assert ([], ["out of memory (SIGKILL)"]) == (found.lines, [failure.cause for failure in found.failures])
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "cause"),
+    [("failed", {"exit_code": 3}, "failed with exit code 3"), ("killed", {"signal": 11}, "killed by SIGSEGV")],
+)
+def test_other_failures_are_told_with_their_cause_and_are_no_violation(
+    status: str, more: dict[str, int], cause: str
+) -> None:
+    found = one(status, requirement_memory_bytes=GIB, memory_peak_bytes=5, **more)
+    assert ([("Memory", False)], [cause]) == (told(found), [failure.cause for failure in found.failures])
+
+
+def test_a_failed_job_can_have_used_too_much_besides() -> None:
+    found = one("failed", exit_code=1, requirement_memory_bytes=GIB, memory_peak_bytes=2 * GIB)
+    assert ([("Memory", True)], 1) == (told(found), len(found.failures))
+
+
+def test_a_figure_that_is_incomplete_is_at_least_that() -> None:
+    (line,) = one(requirement_memory_bytes=GIB, memory_peak_bytes=2 * GIB, memory_quality="at least").lines
+    assert (True, True) == (line.at_least, line.is_violation)
+
+
+def test_each_attempt_is_judged_by_what_it_asked_for_itself() -> None:
+    attempts = [
+        row(status, id=f"run{number}", requirement_memory_bytes=asked * GIB, memory_peak_bytes=peak,
+            workflow_job={"job_id": 15, "step": "train", "attempt": number})
+        for number, status, asked, peak in ((2, "completed", 12, 10 * GIB), (1, "oom", 8, 8 * GIB))
+    ]  # fmt: skip
+    found = check(attempts).lines
+    assert [(15, 1, True), (15, 2, False)] == [(line.job.id, line.job.attempt, line.is_violation) for line in found]
+
+
+def test_jobs_of_a_workflow_come_in_the_order_of_their_numbers_and_runs_in_their_own() -> None:
+    rows = [
+        row(id=f"run{number}", requirement_memory_bytes=1, memory_peak_bytes=2,
+            workflow_job={"job_id": number, "step": "train", "attempt": 1})
+        for number in (10, 9, 2)
+    ]  # fmt: skip
+    assert [2, 9, 10] == [line.job.id for line in check(rows).lines]
+    plain = [row(id=name, requirement_memory_bytes=1, memory_peak_bytes=2) for name in ("zz", "aa")]
+    assert ["zz", "aa"] == [line.job.id for line in check(plain).lines]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "peak", "mean", "wall", "expected"),
+    [
+        (1, 101.0, 99.8, 1.0, False),  # a busy thread, whose counter lagged behind
+        (1, 104.0, 99.0, 1.5, False),  # by a whole tick, in the shortest span
+        (1, 106.0, 99.0, 1.5, True),
+        (1, 200.0, 60.0, 5.0, True),  # two threads for a while
+        (1, 130.0, 125.0, 10.0, True),  # all along
+        (1, 115.0, 112.0, 0.05, False),  # 6 ms too much
+        (1, 101.5, 101.5, 60.0, False),  # accounts of CPU time differ by 2 %
+        (2, 209.0, 190.0, 9.0, False),
+        (2, 211.0, 190.0, 9.0, True),
+        (8, 950.5, 500.0, 9900.0, True),
+        (64, 6700.0, 6300.0, 100.0, False),
+        (0.5, 100.0, 49.0, 100.0, True),
+    ],
+)
+def test_more_cpus_than_asked_for_are_told_from_readings_at_odd_moments(
+    cpus: float, peak: float, mean: float, wall: float, expected: bool
+) -> None:
+    run = row(cpu_peak_percent=peak, cpu_mean_percent=mean, wall_seconds=wall)
+    assert expected is uses_more_cpus(run, cpus)

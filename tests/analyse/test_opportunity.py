@@ -1,0 +1,67 @@
+"""What could be asked less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobmeter.analyse.opportunity import opportunities, whole_cpus
+
+GIB = 2**30
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    known = {
+        "id": "run1", "name": "preprocess", "status": "completed", "wall_seconds": 600.0,
+        "requirement_memory_bytes": 8 * GIB, "memory_peak_bytes": 1.2 * GIB,
+    }  # fmt: skip
+    return {**known, **fields}
+
+
+def test_memory_that_was_not_used_is_told_with_what_it_would_free() -> None:
+    (found,) = opportunities([row()])
+    assert ("preprocess", 6.5 * GIB) == (found.name, found.less)
+    assert pytest.approx(6.5 / 6 * GIB) == found.freed
+
+
+def test_cpus_that_were_not_used_are_told_in_whole_ones() -> None:
+    (found,) = opportunities(
+        [row(memory_peak_bytes=7 * GIB, requirement_cpus=8, cpu_peak_percent=190.0, cpu_mean_percent=120.0)]
+    )
+    assert ("CPU", 6, 1.0) == (found.resource.name, found.less, found.freed)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "failed"},
+        {"wall_seconds": 3.0},
+        {"memory_quality": "at least"},
+        {"memory_peak_bytes": 5 * GIB},
+        {"requirement_memory_bytes": 64 * 2**20, "memory_peak_bytes": 2**20},
+    ],
+)
+def test_nothing_is_told_of_failed_short_unsure_well_sized_or_tiny_jobs(fields: dict[str, Any]) -> None:
+    assert [] == opportunities([row(**fields)])
+
+
+def test_jobs_of_a_sweep_are_told_together_by_the_largest() -> None:
+    sweep = [
+        row(name=f"fit_{number}", memory_peak_bytes=number * GIB,
+            workflow_job={"job_id": number, "step": "fit_{i}", "attempt": 1})
+        for number in (1, 2, 3)
+    ]  # fmt: skip
+    (found,) = opportunities(sweep)
+    assert ("fit_{i}", 3, 3 * GIB) == (found.name, found.runs, found.used)
+
+
+def test_one_run_that_was_short_of_memory_speaks_against_all() -> None:
+    assert [] == opportunities([row(), row(status="oom")])
+
+
+@pytest.mark.parametrize(
+    ("peak", "mean", "expected"), [(101.0, 99.0, 1), (200.0, 60.0, 2), (760.0, 300.0, 7), (3.0, 1.0, 1)]
+)
+def test_whole_cpus_are_the_fewest_that_check_finds_enough(peak: float, mean: float, expected: int) -> None:
+    assert expected == whole_cpus({"cpu_peak_percent": peak, "cpu_mean_percent": mean, "wall_seconds": 100.0})

@@ -1,0 +1,178 @@
+"""Advice, against histories of which the truth is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+from jobmeter.analyse.size import Advice, Amount, Wish, advise
+
+GIB = 2**30
+MIB = 2**20
+
+
+def run(gigabytes: float, seconds: float = 600.0, status: str = "completed", **fields: Any) -> dict[str, Any]:
+    known = {
+        "id": "run1", "name": "train", "status": status, "memory_peak_bytes": gigabytes * GIB, "wall_seconds": seconds,
+        "memory_quality": "exact", "cpu_peak_percent": 98.0, "cpu_mean_percent": 90.0, "cpu_seconds": 0.9 * seconds,
+    }  # fmt: skip
+    return {**known, **fields}
+
+
+def part(advice: Advice, key: str) -> Amount:
+    return next(amount for amount in advice.amounts if amount.resource.key == key)
+
+
+def memory(rows: list[dict[str, Any]], **wish: Any) -> float:
+    """GiB to ask for."""
+    return part(advise("train", rows, Wish(**wish)), "memory").ask / GIB
+
+
+def runtime(rows: list[dict[str, Any]], **wish: Any) -> float:
+    return part(advise("train", rows, Wish(**wish)), "runtime").ask
+
+
+def histories(seed: int, count: int, deviation: float) -> list[dict[str, Any]]:
+    rng = random.Random(seed)
+    return [run(4 * math.exp(rng.gauss(0, deviation)), 900 * math.exp(rng.gauss(0, deviation))) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("target", "count", "deviation"), [(0.9, 10, 0.3), (0.99, 30, 0.2), (0.95, 300, 0.6)])
+def test_no_more_next_runs_fail_than_the_target_allows(target: float, count: int, deviation: float) -> None:
+    over = 0.0
+    for seed in range(100):
+        advice = advise("train", histories(seed, count, deviation), Wish(target, below_peak=True))
+        for key, median in (("memory", 4 * GIB), ("runtime", 900.0)):
+            over += math.erfc(math.log(part(advice, key).ask / median) / deviation / math.sqrt(2)) / 2
+    assert over / 100 <= 1 - target
+
+
+def test_what_is_expected_to_fail_is_within_the_target_and_asked_for_less_more_fails() -> None:
+    rows = histories(1, 100, 0.3)
+    shares = [advise("train", rows, Wish(target, below_peak=True)).fails for target in (0.8, 0.95, 0.999)]
+    known = [share for share in shares if share is not None]
+    assert sorted(known, reverse=True) == known
+    assert all(share <= 1 - target for share, target in zip(known, (0.8, 0.95, 0.999)))
+
+
+def test_more_spread_needs_more_buffer() -> None:
+    sizes = [memory(histories(4, 40, deviation)) for deviation in (0.02, 0.2, 0.6)]
+    assert sizes[0] < sizes[1] < sizes[2]
+
+
+def test_less_sure_figures_need_more_buffer() -> None:
+    sizes = [memory([run(4, memory_quality=quality)] * 20) for quality in ("exact", "sampled", "at least")]
+    assert sizes[0] < sizes[1] < sizes[2]
+
+
+def test_runs_that_are_alike_need_little_more_than_they_used() -> None:
+    assert 4 < memory([run(4)] * 50) <= 4.5
+
+
+def test_after_a_large_past_the_runtime_falls_and_memory_does_not() -> None:
+    past = [run(6, 7200.0, id=f"old{number}") for number in range(50)]
+    rows = [run(1, 60.0, id=f"new{number}") for number in range(300)] + past
+    assert (True, True) == (runtime(rows) < 600, memory(rows) >= 6)
+    assert memory(rows, below_peak=True) < 2
+
+
+def test_a_peak_older_than_the_history_counts_too() -> None:
+    advice = advise("train", [run(1)] * 10, older_peak=5 * GIB)
+    assert part(advice, "memory").ask >= 5 * GIB
+    assert part(advise("train", [run(1)] * 10, Wish(below_peak=True), older_peak=5 * GIB), "memory").ask < 2 * GIB
+
+
+def test_of_one_run_the_spread_is_unknown_and_it_says_so() -> None:
+    advice = advise("train", [run(4, 600.0)])
+    amounts = [part(advice, key) for key in ("memory", "runtime")]
+    assert [6.5 * GIB, 1200.0] == [pytest.approx(amounts[0].ask, rel=0.05), amounts[1].ask]
+    assert None is advice.fails
+    assert all("how runs differ is not known" in amount.reason for amount in amounts)
+
+
+@pytest.mark.parametrize(("count", "most"), [(2, 1.5), (3, 2.0), (4, 3.0)])
+def test_of_very_few_runs_absurd_multiples_are_capped_and_it_says_so(count: int, most: float) -> None:
+    rows = [run(size) for size in (1.0, 4.0, 2.0, 3.0)[:count]]
+    amount = part(advise("train", rows), "memory")
+    assert 4 < amount.ask / GIB <= 4 * most * 1.1
+    assert f"so {most:g} times that" in amount.reason
+
+
+def test_out_of_memory_is_a_lower_bound_from_which_clearly_more_is_asked() -> None:
+    rows = [run(8, 300.0, "oom", requirement_memory_bytes=8 * GIB), *[run(5)] * 3]
+    amount = part(advise("train", rows), "memory")
+    assert amount.ask >= 12 * GIB
+    assert "8 GiB was not enough and no run is known to have used more" in amount.reason
+    assert None is amount.fails
+
+
+def test_out_of_memory_below_what_others_needed_is_nothing_new() -> None:
+    rows = [*[run(10 + number % 2 / 10) for number in range(20)], run(8, 9.0, "oom", requirement_memory_bytes=8 * GIB)]
+    assert 10 < memory(rows) < 12
+
+
+def test_when_nothing_succeeded_it_is_a_guess_and_says_so() -> None:
+    advice = advise("train", [run(8, 300.0, "oom", requirement_memory_bytes=8 * GIB)])
+    amount = part(advice, "memory")
+    assert (True, None) == (amount.ask >= 16 * GIB, advice.fails)
+    assert "no run has completed" in amount.reason
+    assert "a guess" in amount.reason
+
+
+def test_a_timeout_asks_for_clearly_more_time() -> None:
+    rows = [run(1, 3601.0, "timeout", requirement_runtime_seconds=3600), *[run(1, 1800.0)] * 5]
+    assert runtime(rows) >= 5400
+
+
+@pytest.mark.parametrize("status", ["failed", "killed", "cancelled", "lost"])
+def test_a_run_that_did_not_come_to_its_end_is_a_lower_bound(status: str) -> None:
+    plain = [run(4 + number % 3 / 10) for number in range(20)]
+    assert memory([run(0.1, 1.0, status), *plain]) == memory(plain)
+    assert memory([run(9, 1.0, status), *plain]) >= 9
+
+
+def test_running_runs_tell_nothing_yet() -> None:
+    assert memory([run(100, 1.0, "running"), *[run(4)] * 20]) == memory([run(4)] * 20)
+
+
+def test_cpus_are_enough_that_check_is_clean_and_a_much_lower_mean_is_told() -> None:
+    rows = [run(1, cpu_peak_percent=390.0, cpu_mean_percent=55.0), run(1, cpu_peak_percent=101.0)]
+    amount = part(advise("train", rows), "cpus")
+    assert 4 == amount.ask
+    assert "on average" in amount.reason
+
+
+def test_a_busy_single_thread_needs_one_cpu() -> None:
+    assert 1 == part(advise("train", [run(1, cpu_peak_percent=101.3, cpu_mean_percent=99.9)]), "cpus").ask
+
+
+def test_who_used_all_the_cpus_there_were_may_use_more() -> None:
+    rows = [run(1, cpu_peak_percent=199.0, cpu_mean_percent=180.0, requirement_cpus=2)]
+    assert "all it asked for" in part(advise("train", rows), "cpus").reason
+    assert "all the machine has" in part(advise("train", rows, machine_cpus=2), "cpus").reason
+
+
+def test_what_the_present_request_wastes_is_told_for_each_run() -> None:
+    asked: dict[str, Any] = {"requirement_memory_bytes": 8 * GIB, "requirement_cpus": 4}
+    advice = advise("train", [run(2, 3600.0, **asked)] * 3)
+    assert pytest.approx(6.0) == advice.wasted_gb_hours
+    assert pytest.approx(3.1) == advice.wasted_core_hours
+    assert None is advise("train", [run(2)]).wasted_gb_hours
+
+
+def test_amounts_are_such_as_people_write() -> None:
+    sizes = [part(advise("train", [run(gigabytes)] * 30), "memory").ask for gigabytes in (0.01, 0.3, 3, 30)]
+    assert [0, 0, 0, 0] == [size % step for size, step in zip(sizes, (16 * MIB, 16 * MIB, 128 * MIB, GIB // 2))]
+    times = [runtime([run(1, seconds)] * 30) for seconds in (0.01, 50, 1000, 20000)]
+    assert [5, 0, 0] == [times[0], times[2] % 60, times[3] % 300]
+
+
+def test_nothing_is_advised_of_what_no_run_tells() -> None:
+    assert [] == advise("train", []).amounts
+    assert ["Runtime"] == [
+        a.resource.name
+        for a in advise("t", [{"id": "a", "name": "t", "status": "completed", "wall_seconds": 3.0}]).amounts
+    ]

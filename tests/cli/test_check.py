@@ -1,0 +1,303 @@
+"""`jobmeter check`: a store whose usage is known, and jobs that really use too much."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobmeter.store import Selection
+from jobmeter.store.overuse import runs_to_check
+from jobmeter.workflow.plan import load_plan
+from tests.cli.listing import Commands
+from tests.running import environment
+from tests.running import jobmeter as really
+from tests.runs import keep, record
+from tests.store.kept import opened
+
+GIB = 2**30
+WORKFLOW = {"id": "ml-training-pipeline", "name": "ML Training Pipeline"}
+
+
+def job(number: int, name: str, status: str = "completed", *, run: int = 1, attempt: int = 1, **figures: Any) -> Any:
+    """A run of one job of the workflow."""
+    part = {"run_id": run, "job_id": number, "step": name, "attempt": attempt, "fingerprint": "f"}
+    found = record(f"r{run}j{number:02d}a{attempt}", name, status, **figures)
+    started = f"2026-01-31T{12 + run:02d}:{number:02d}:0{attempt}.000Z"
+    # As `run` writes it, before what was measured.
+    return {"schema": found["schema"], "workflow": {**WORKFLOW, **part}, **found, "started": started}
+
+
+def pipeline(run: int = 1) -> list[Any]:
+    """The workflow of the docs: preparing asks for much too much, training for too little of everything."""
+    return [
+        job(14, "preprocess", run=run, wall_seconds=600.0, memory_peak_bytes=1.2 * GIB,
+            requirement={"memory_bytes": 8 * GIB}),
+        job(15, "train_model", run=run, wall_seconds=9900.0, memory_peak_bytes=10.5 * GIB, cpu_peak_percent=950.5,
+            cpu_mean_percent=700.0, requirement={"cpus": 8, "memory_bytes": 8 * GIB, "runtime_seconds": 7200}),
+    ]  # fmt: skip
+
+
+def having(jobmeter: Commands, *runs: Any) -> Commands:
+    """Commands on a store with these runs too."""
+    keep(str(jobmeter.folder), *runs)
+    return jobmeter
+
+
+def table(printed: str) -> list[str]:
+    """The lines of the table, without the heading, with ` · ` between the cells."""
+    lines = printed.split("\n\n")[1].splitlines()[1:]
+    return [" · ".join(part.strip() for part in line.split("  ") if part.strip()) for line in lines]
+
+
+def told(jobmeter: Commands, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(jobmeter("check", "--json", *arguments).out)
+    return found
+
+
+def test_the_example_comes_out_to_the_letter(jobmeter: Commands) -> None:
+    done = having(jobmeter, *pipeline())("check", "ml-training-pipeline")
+    heading = done.out.split("\n\n")[1].splitlines()[0].split("  ")
+    assert ["Job ID", "Job Name", "Resource", "Specified", "Peak Used", "Over-Utilization"] == [
+        part.strip() for part in heading if part.strip()
+    ]
+    assert [
+        "15 · train_model · Memory · 8.00 GB · 10.50 GB · +31.3%",
+        "15 · train_model · CPU · 800% (8 cores) · 950.5% · +18.8%",
+        "15 · train_model · Runtime · 2h 0m 0s · 2h 45m 0s · +37.5%",
+    ] == table(done.out)
+    assert done.out.startswith("1 of 2 jobs used more than it asked for\n")
+    assert "preprocess: asked for 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run" in done.out
+    assert (1, "") == (done.code, done.err)
+
+
+def test_json_has_the_same_as_text_and_as_numbers(jobmeter: Commands) -> None:
+    found = told(having(jobmeter, *pipeline()), "ML Training Pipeline")
+    assert ("ml-training-pipeline", 1, 2, 3) == (
+        found["workflow_id"], found["run_id"], found["total_results"], found["over_utilization_count"],
+    )  # fmt: skip
+    expected = {
+        "job_id": 15, "job_name": "train_model", "resource_type": "Memory", "specified": "8.00 GB",
+        "peak_used": "10.50 GB", "over_utilization": "+31.3%", "specified_value": 8 * GIB,
+        "peak_used_value": 10.5 * GIB, "over_utilization_percent": 31.25, "unit": "bytes",
+    }  # fmt: skip
+    assert expected == {key: found["violations"][0][key] for key in expected}
+    assert ["preprocess"] == [one["job_name"] for one in found["opportunities"]]
+    assert "results" not in found
+    everything = told(jobmeter, "ML Training Pipeline", "--all")["results"]
+    assert [False, True, True, True] == [one["violation"] for one in everything]
+
+
+def test_all_shows_every_line_with_its_sign(jobmeter: Commands) -> None:
+    lines = table(having(jobmeter, *pipeline())("check", "--all").out)
+    assert "14 · preprocess · Memory · 8.00 GB · 1.20 GB · -85.0%" == lines[0]
+    assert 4 == len(lines)
+
+
+def test_without_names_it_is_the_newest_run_with_its_workflow(jobmeter: Commands) -> None:
+    having(jobmeter, *pipeline(1), *pipeline(2))
+    assert ("ml-training-pipeline", 2, 2) == tuple(
+        told(jobmeter)[key] for key in ("workflow_id", "run_id", "total_results")
+    )
+    lone = record("later", "lone", wall_seconds=5.0, requirement={"runtime_seconds": 4})
+    lone["started"] = "2027-01-01T00:00:00.000Z"
+    found = told(having(jobmeter, lone))
+    assert (None, 1, ["later"]) == (
+        found["workflow_id"], found["total_results"], [line["job_id"] for line in found["violations"]],
+    )  # fmt: skip
+
+
+def test_runs_of_a_workflow_are_kept_apart(jobmeter: Commands) -> None:
+    good = job(15, "train_model", run=2, memory_peak_bytes=GIB, requirement={"memory_bytes": 8 * GIB})
+    having(jobmeter, *pipeline(1), good)
+    codes = [
+        jobmeter("check", "ml-training-pipeline", *more).code for more in ([], ["--run-id", "1"], ["--run-id", "2"])
+    ]
+    assert [0, 1, 0] == codes
+    done = jobmeter("check", "ml-training-pipeline", "--run-id", "7")
+    assert (2, "jobmeter: --run-id: 'ml-training-pipeline' has no run 7. Kept of it: 1 to 2.\n") == (
+        done.code,
+        done.err,
+    )
+
+
+def test_who_stayed_within_is_one_line(jobmeter: Commands) -> None:
+    run = record("aaaa", "train", wall_seconds=1.0, requirement={"runtime_seconds": 4})
+    assert (0, "The job stayed within what it asked for\n", "") == having(jobmeter, run)("check", "train")
+
+
+def test_exit_zero_tells_the_same_and_exits_so(jobmeter: Commands) -> None:
+    having(jobmeter, *pipeline())
+    failing, passing = jobmeter("check"), jobmeter("check", "--exit-zero")
+    assert (1, 0, failing.out) == (failing.code, passing.code, passing.out)
+
+
+def test_failed_jobs_are_told_with_their_cause(jobmeter: Commands) -> None:
+    asked = {"memory_bytes": 8 * GIB, "runtime_seconds": 60}
+    crash = job(4, "crash", "killed", wall_seconds=1.0, requirement=asked)
+    crash["outcome"].update(exit_code=None, signal=11)
+    having(
+        jobmeter,
+        job(1, "hog", "oom", wall_seconds=9.0, memory_peak_bytes=8 * GIB - 5, requirement=asked),
+        job(
+            1, "hog", attempt=2, wall_seconds=9.0, memory_peak_bytes=12.5 * GIB, requirement={"memory_bytes": 12 * GIB}
+        ),
+        job(2, "slow", "timeout", wall_seconds=60.2, memory_peak_bytes=GIB, requirement=asked),
+        crash,
+    )
+    done = jobmeter("check")
+    assert [
+        "1 · hog · Memory · 8.00 GB · ≥ 8.00 GB · out of memory",
+        "1 · hog (attempt 2) · Memory · 12.00 GB · 12.50 GB · +4.2%",
+        "2 · slow · Runtime · 1m 0s · ≥ 1m 0s · timeout",
+    ] == table(done.out)
+    assert "1 job failed for another reason:\n  4  crash  killed by SIGSEGV\n" in done.out
+    found = told(jobmeter)
+    assert (3, ["killed by SIGSEGV"]) == (found["over_utilization_count"], [one["cause"] for one in found["failures"]])
+    assert ["out of memory", None, "timeout"] == [line.get("cause") for line in found["violations"]]
+
+
+def test_filters_choose_among_all_runs(jobmeter: Commands) -> None:
+    having(jobmeter, *pipeline(1), *pipeline(2))
+    assert 4 == told(jobmeter, "--since", "2026-01-01")["total_results"]
+    assert 2 == told(jobmeter, "--name", "train*")["total_results"]
+    assert 1 == told(jobmeter, "--name", "train*", "ml-training-pipeline")["total_results"]
+
+
+def test_of_very_many_runs_the_same_is_found_by_sql(jobmeter: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    having(jobmeter, *pipeline(1), *pipeline(2), job(3, "bad", "failed", run=2))
+    plain = told(jobmeter, "--since", "2026-01-01")
+    monkeypatch.setattr("jobmeter.store.overuse.MANY", 1)
+    found = told(jobmeter, "--since", "2026-01-01")
+    assert {**plain, "opportunities": []} == found
+    store = opened(jobmeter.folder)
+    few = runs_to_check(store, store.condition(Selection()))
+    assert (5, 3, False) == (few.total, len(few.rows), few.is_all)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nothing"], "there is no run 'nothing'"),
+        (["train_model", "--run-id", "1"], "--run-id tells the runs of a workflow apart"),
+        (["--run-id", "0"], "--run-id: '0' is not the number of a run"),
+        (["--min-over", "much"], "--min-over: 'much' is not a percentage"),
+        (["--diff"], "--diff shows what --fix would change. Name the spec with --fix SPEC."),
+        (["--fix", "/nowhere/spec.yaml"], "/nowhere/spec.yaml"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_clear_line(jobmeter: Commands, arguments: list[str], expected: str) -> None:
+    done = having(jobmeter, *pipeline())("check", *arguments)
+    assert (2, "", 1) == (done.code, done.out, done.err.count("\n"))
+    assert expected in done.err
+
+
+def test_filters_that_no_run_fits_find_none(jobmeter: Commands) -> None:
+    assert (0, "", "jobmeter: no runs found\n") == having(jobmeter, *pipeline())("check", "--name", "nobody")
+
+
+def test_an_empty_store_says_so(jobmeter: Commands) -> None:
+    assert (2, "", "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` keeps one.\n") == jobmeter("check")
+
+
+SPEC = """\
+name: ML Training Pipeline
+jobs:
+  - name: preprocess
+    command: "true"
+    resource_requirements: {memory: 8g, runtime: PT10M}  # generous
+  - name: train_model
+    command: "true"
+    resource_requirements: big
+resource_requirements:
+  - {name: big, num_cpus: 8, memory: 8g, runtime: PT2H}
+"""
+
+
+def test_fix_raises_what_was_too_little_and_nothing_else(jobmeter: Commands, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    having(jobmeter, *pipeline())
+    shown = jobmeter("check", "--fix", str(spec), "--diff")
+    assert "\n-  - {name: big, num_cpus: 8, memory: 8g, runtime: PT2H}\n+  - {name: big, num_cpus: 9," in shown.out
+    assert SPEC == spec.read_text()
+    done = jobmeter("check", "--fix", str(spec))
+    assert (1, True) == (done.code, f"jobmeter: {spec}: rewritten\n" in done.err)
+    assert "train_model: cpus 8 → 9\n" in done.err
+    assert SPEC.splitlines()[:9] == spec.read_text().splitlines()[:9]
+    asked = load_plan(str(spec)).jobs[1].requirement
+    assert (True, True) == ((asked.memory_bytes or 0) > 10.5 * GIB, (asked.runtime_seconds or 0) > 9900)
+    again = jobmeter("check", "--fix", str(spec))
+    assert f"jobmeter: {spec}: nothing to change\n" in again.err
+
+
+def test_fix_refuses_a_spec_without_the_job(jobmeter: Commands, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("name: other\njobs:\n  - {name: a, command: 'true'}\n")
+    done = having(jobmeter, *pipeline())("check", "ml-training-pipeline", "--fix", str(spec))
+    assert (2, True) == (done.code, "there is no job 'train_model' in it" in done.err)
+
+
+BUSY = "import time; end = time.process_time() + 1\nwhile time.process_time() < end: pass"
+
+
+def test_a_single_busy_thread_on_one_cpu_is_never_flagged(jobmeter: Commands) -> None:
+    """Twenty times, with both cores busy with something else."""
+    forever = "while True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", forever]) for _ in range(2)]
+    try:
+        for _ in range(20):
+            really(
+                "run", "--quiet", "--store", str(jobmeter.folder), "--name", "busy", "--cpus", "1", "--",
+                sys.executable, "-c", BUSY,
+            )  # fmt: skip
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    found = told(jobmeter, "--name", "busy", "--min-over", "0")
+    assert (20, 0) == (found["total_results"], found["over_utilization_count"]), found["violations"]
+
+
+HOG = """\
+import os, sys, time
+if sys.argv[1] == "cpu":
+    for _ in range(3):
+        os.fork()  # eight processes: on a busy machine too, they get more than one CPU
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
+        pass
+elif sys.argv[1] == "memory":
+    held = b"x" * (200 << 20)
+    time.sleep(0.5)
+else:
+    time.sleep(2.5)
+"""
+HOGS = """\
+name: Hogs
+jobs:
+  - {name: cpu, command: python3 hog.py cpu, resource_requirements: {cpus: 1, memory: 1g, runtime: PT2M}}  # kept
+  - {name: memory, command: python3 hog.py memory, resource_requirements: {cpus: 1, memory: 100m, runtime: PT2M}}
+  - {name: runtime, command: python3 hog.py runtime, resource_requirements: {cpus: 1, memory: 1g, runtime: PT2S}}
+"""
+
+
+def test_real_hogs_are_flagged_and_once_fixed_are_not(jobmeter: Commands, tmp_path: Path) -> None:
+    (tmp_path / "hog.py").write_text(HOG)
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(HOGS)
+    run = [sys.executable, "-m", "jobmeter", "workflow", "run", "--store", str(jobmeter.folder), str(spec)]
+    subprocess.run(run, env=environment(), check=True, capture_output=True)
+    found = told(jobmeter, "hogs")
+    assert [("cpu", "CPU"), ("memory", "Memory"), ("runtime", "Runtime")] == [
+        (line["job_name"], line["resource_type"]) for line in found["violations"]
+    ]
+    assert 1 == jobmeter("check", "--fix", str(spec)).code
+    assert "  # kept" in spec.read_text()
+    subprocess.run(run, env=environment(), check=True, capture_output=True)
+    again = told(jobmeter, "hogs")
+    assert (2, 0) == (again["run_id"], again["over_utilization_count"]), again["violations"]

@@ -1,0 +1,130 @@
+"""`jobmeter size`: from histories that are known to what one would write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobmeter.workflow.plan import load_plan
+from tests.cli.listing import Commands
+from tests.cli.test_check import SPEC, having, pipeline
+from tests.runs import keep, record
+
+GIB = 2**30
+
+
+@pytest.fixture
+def known(jobmeter: Commands) -> Commands:
+    """Forty runs of `train` of 4 GiB, give or take; one of `once`; nine runs of a workflow, the newest of all."""
+    runs = [
+        record(
+            f"train{number:03d}", "train", wall_seconds=600.0 + number % 7,
+            memory_peak_bytes=4 * GIB + number % 5 * GIB // 20, cpu_peak_percent=199.0,
+            cpu_mean_percent=80.0, cpu_seconds=480.0,
+            requirement={"cpus": 4, "memory_bytes": 16 * GIB, "runtime_seconds": 7200},
+        )
+        for number in range(40)
+    ]  # fmt: skip
+    keep(str(jobmeter.folder), *runs, record("once1", "once", wall_seconds=5.0, memory_peak_bytes=GIB))
+    return having(jobmeter, *(run for number in range(1, 10) for run in pipeline(number)))
+
+
+def told(jobmeter: Commands, *arguments: str) -> list[dict[str, Any]]:
+    done = jobmeter("size", "--format", "json", *arguments)
+    assert (0, "") == (done.code, done.err)
+    jobs: list[dict[str, Any]] = json.loads(done.out)["jobs"]
+    return jobs
+
+
+def test_a_job_is_sized_by_all_its_runs(known: Commands) -> None:
+    (train,) = told(known, "train")
+    assert ("train", 40, 40) == (train["job_name"], train["runs"], train["completed"])
+    assert 4.2 * GIB < train["memory_bytes"]["ask"] < 5 * GIB
+    assert 606 < train["runtime_seconds"]["ask"] <= 780
+    assert (2, 4) == (train["cpus"]["ask"], train["cpus"]["today"])
+    assert train["expected_failures"] <= 0.01
+    assert pytest.approx(12 / 6, rel=0.05) == train["wasted_gb_hours"]
+    assert pytest.approx((4 * 603 - 480) / 3600, rel=0.01) == train["wasted_core_hours"]
+
+
+def test_a_glob_sizes_each_job_that_it_matches(known: Commands) -> None:
+    assert ["once", "preprocess", "train", "train_model"] == [job["job_name"] for job in told(known, "*")]
+
+
+def test_a_workflow_is_sized_by_step_and_without_names_it_is_that_of_the_newest_run(known: Commands) -> None:
+    by_name = told(known, "ML Training Pipeline")
+    assert [("preprocess", 9), ("train_model", 9)] == [(job["job_name"], job["runs"]) for job in by_name]
+    assert by_name == told(known)
+
+
+def test_the_table_is_followed_by_the_reasons(known: Commands) -> None:
+    table, reasons = known("size", "train").out.split("\n\n")
+    headings = [part.strip() for part in table.splitlines()[0].split("  ") if part.strip()]
+    assert ["Job Name", "Resource", "Asked For", "Ask For", "Most Seen"] == headings
+    assert ["train", "Memory", "16", "GiB"] == table.splitlines()[1].split()[:4]
+    lines = reasons.splitlines()
+    assert lines[0].startswith("train: 40 runs, 40 completed; expected to fail still: ")
+    assert "; what it asks for today wastes 1.99 GB-h and 0.537 core-h a run" in lines[0]
+    assert lines[1].startswith("  Memory:  40 runs needed up to 4.2 GiB; 99.5 % of the next stay below")
+
+
+def test_of_one_run_what_would_fail_is_unknown(known: Commands) -> None:
+    assert "once: 1 run, 1 completed; expected to fail still: unknown" in known("size", "once").out
+
+
+@pytest.mark.parametrize("target", ["0.5", "0.999", "99%"])
+def test_a_target_can_be_chosen(known: Commands, target: str) -> None:
+    assert 4 * GIB < told(known, "train", "--target", target)[0]["memory_bytes"]["ask"] < 6 * GIB
+
+
+@pytest.mark.parametrize("form", ["yaml", "slurm", "docker", "compose", "k8s", "ray"])
+def test_formats_are_printed_and_nothing_else(known: Commands, form: str) -> None:
+    done = known("size", "train", "--format", form)
+    assert (0, "", True) == (done.code, done.err, "# train\n" in done.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--target", "0"], "--target: '0' is not a share between 0 and 1"),
+        (["--target", "1.5"], "--target: '1.5' is not a share between 0 and 1"),
+        (["--target", "abc"], "--target: 'abc' is not a share between 0 and 1"),
+        (["--target", "nan"], "--target: 'nan' is not a share between 0 and 1"),
+        (["--format", "pbs"], "--format: 'pbs' is none of table, yaml"),
+        (["nobody"], "no job and no workflow named 'nobody' has run"),
+        (["--diff"], "Name the spec with --apply SPEC."),
+        (["--apply", "/nowhere.yaml"], "/nowhere.yaml"),
+    ],
+)
+def test_what_cannot_be_sized_is_one_clear_line(known: Commands, arguments: list[str], expected: str) -> None:
+    done = known("size", *arguments)
+    assert (2, "", 1) == (done.code, done.out, done.err.count("\n"))
+    assert expected in done.err
+
+
+def test_an_empty_store_says_so(jobmeter: Commands) -> None:
+    assert (2, "", "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` keeps one.\n") == jobmeter("size")
+
+
+def test_apply_writes_all_advice_up_and_down(known: Commands, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    shown = known("size", "--apply", str(spec), "--diff")
+    assert (0, SPEC) == (shown.code, spec.read_text())
+    assert shown.out.startswith("--- ")
+    done = known("size", "--apply", str(spec))
+    assert (0, "", True) == (done.code, done.out, "preprocess: memory 8 GiB → 1." in done.err)
+    small, large = (job.requirement for job in load_plan(str(spec)).jobs)
+    assert 1.2 * GIB < (small.memory_bytes or 0) < 2 * GIB
+    assert 10.5 * GIB < (large.memory_bytes or 0) < 13 * GIB
+    assert "# generous" in spec.read_text()
+
+
+def test_apply_refuses_a_spec_of_other_jobs(known: Commands, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    done = known("size", "once", "--apply", str(spec))
+    assert (2, True) == (done.code, "none of its jobs is 'once'" in done.err)
