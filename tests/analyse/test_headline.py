@@ -39,7 +39,7 @@ def test_cpu_seconds_are_those_of_the_most_trusted_source_that_was_measured(coun
 
 
 def test_the_order_of_trust_is_the_written_one() -> None:
-    written = ["cgroup", "perf", "rusage", "proc", "psutil", "ps"]
+    written = ["cgroup", "perf", "rusage", "proc", "psutil", "ps", "container"]
     assert written == [key.partition("_")[0] for key in CPU_SECONDS]
 
 

@@ -223,7 +223,7 @@ def test_fix_raises_what_was_too_little_and_nothing_else(jobmeter: Commands, tmp
     spec.write_text(SPEC)
     having(jobmeter, *pipeline())
     shown = jobmeter("check", "--fix", str(spec), "--diff")
-    assert "\n-  - {name: big, num_cpus: 8, memory: 8g, runtime: PT2H}\n+  - {name: big, num_cpus: 9," in shown.out
+    assert "\n-  - {name: big, num_cpus: 8, memory: 8g, runtime: PT2H}\n+  - {name: big, num_cpus: 10," in shown.out
     assert SPEC == spec.read_text()
     done = jobmeter("check", "--fix", str(spec))
     assert (1, True) == (done.code, f"jobmeter: {spec}: rewritten\n" in done.err)

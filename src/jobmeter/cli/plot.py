@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import re
 import sys
 from typing import TYPE_CHECKING
 
+from jobmeter.cli.curves import curves_of, write_page
 from jobmeter.cli.filters import add_filter_options, add_store_option, named_runs, selection
 from jobmeter.cli.options import Parser, option_type
 from jobmeter.cli.output import warn
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from jobmeter.report.series import JobCurves
     from jobmeter.store import Row, Store
 
-_POINTS = 200_000
-"""In a page: what a browser draws without a pause. They are shared out among the curves."""
-_FEWEST, _MOST = 200, 4_000
-"""Points of a curve: fewer would lose its shape, more cannot be seen."""
 _FILTERS = ("name", "status", "label", "since", "until", "where")
 
 
@@ -36,12 +32,13 @@ def main(arguments: list[str]) -> int:
     from jobmeter.store import open_store
 
     store = open_store(resolve("store", options.store), warn)
-    jobs = _curves(store, _rows(store, options), options.measurements or [])
+    jobs = curves_of(store, _rows(store, options), options.measurements or [])
+    for job in jobs:
+        if not job.panels:
+            warn(f"{job.row['id']}: no figures over time are kept of it; it is in the summary only")
     stem = os.path.join(options.output, options.prefix or _default_prefix(jobs))
     try:
-        files = (
-            _write_page(jobs, stem, options.clock) if options.format == "html" else _write_images(jobs, stem, options)
-        )
+        files = _write_page(jobs, stem, options) if options.format == "html" else _write_images(jobs, stem, options)
     except OSError as error:
         raise UsageError(f"{error.filename or stem}: {error.strerror}") from None
     print(json.dumps({"files": files}, indent=2) if options.json else "\n".join(files))
@@ -109,31 +106,6 @@ def _rows(store: Store, options: argparse.Namespace) -> list[Row]:
     return named_runs(store, named or ["last"])
 
 
-def _curves(store: Store, rows: list[Row], keys: list[str]) -> list[JobCurves]:
-    """The curves of every run; those without any are told, and it is an error if there is none at all."""
-    from jobmeter.report.series import STANDARD, check_drawable, job_curves, telling_length
-
-    curves = len(rows) * (len(keys) or len(STANDARD)) * 2
-    most = min(max(_POINTS // curves, _FEWEST), _MOST)
-    short = telling_length([row["id"] for row in rows])
-    jobs = []
-    # Windows by the hundred thousand and no cycles among them: looking for some doubles the time.
-    gc.disable()
-    try:
-        for row in rows:
-            journal = store.journal(row["id"])
-            check_drawable(keys, journal)
-            jobs.append(job_curves(row, journal, keys, most)._replace(short=short))
-    finally:
-        gc.enable()
-    empty = [job.row["id"] for job in jobs if not job.panels]
-    if len(empty) == len(jobs):
-        raise UsageError(f"nothing to plot: no figures over time are kept of {', '.join(empty[:5])}")
-    for run_id in empty:
-        warn(f"{run_id}: no figures over time are kept of it; it is in the summary only")
-    return jobs
-
-
 def _default_prefix(jobs: list[JobCurves]) -> str:
     if len(jobs) > 1:
         return f"jobmeter-{len(jobs)}-runs"
@@ -145,12 +117,9 @@ def _file_name(words: str) -> str:
     return re.sub(r"[^\w.-]+", "_", words).strip("._")[:60] or "job"
 
 
-def _write_page(jobs: list[JobCurves], stem: str, of_day: bool) -> list[str]:
-    from jobmeter.report.page import page
-
+def _write_page(jobs: list[JobCurves], stem: str, options: argparse.Namespace) -> list[str]:
     path = f"{stem}.html"
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(page(jobs, of_day))
+    write_page(path, jobs, options.clock)
     return [path]
 
 

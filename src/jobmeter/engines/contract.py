@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Union
 
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Record
@@ -32,10 +32,13 @@ class Ended(NamedTuple):
 
 
 class Engine(Protocol):
-    """Runs tasks and measures them. Its methods return at once."""
+    """Runs tasks and measures them."""
 
     def start(self, task: Task) -> None:
-        """Begin a task. However it ends, `on_end` is called once, in any thread."""
+        """Begin a task, and return at once. However it ends, `on_end` is called once, in any thread.
+
+        It is given the exception when not even a failure could be recorded: then the engine is of no more use.
+        """
 
     def cancel(self, *, at_once: bool = False) -> None:
         """End every task that runs, and begin no more; `at_once` spares the farewell."""
@@ -47,4 +50,4 @@ class Engine(Protocol):
         """Let go of everything, once all tasks have ended."""
 
 
-OnEnd = Callable[[Ended], None]
+OnEnd = Callable[[Union[Ended, Exception]], None]

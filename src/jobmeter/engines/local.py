@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from jobmeter.engines.contract import Ended, OnEnd, Task
+from jobmeter.engines.descriptors import Descriptors
 from jobmeter.engines.guard import Guard
-from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError
-from jobmeter.launch.spawn import Streams
+from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
+from jobmeter.launch.spawn import Launched, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Record
 from jobmeter.session.measuring import MeasureOptions, Measuring
 from jobmeter.session.run import Session, present_directory
 
@@ -27,24 +29,38 @@ class LocalEngine:
         self._on_end = on_end
         self._warn = warn
         self._meter = Meter()
-        self._guard = Guard()
-        self._nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._lock = threading.Lock()
         self._sessions: dict[int, Session] = {}
         self._levels: dict[int, Sample] = {}
-        self._cancelled = False
+        self._cancelled = self._at_once = False
+        self._descriptors = Descriptors()
         # Threads are made as tasks come and used again; each only waits.
-        self._threads = ThreadPoolExecutor(max_workers=100_000, thread_name_prefix="jobmeter-task")
+        self._threads = ThreadPoolExecutor(self._descriptors.jobs, thread_name_prefix="jobmeter-task")
+        try:
+            self._threads.submit(int)  # so that there is one, whatever comes
+            self._guard = Guard()
+            self._nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, RuntimeError) as error:
+            raise LaunchError(f"no job can be started here: {error}") from None
 
     def start(self, task: Task) -> None:
-        self._threads.submit(self._run, task)
+        # When the system gives us no further thread, the task waits for one of those there are.
+        with contextlib.suppress(RuntimeError):
+            self._threads.submit(self._run, task)
 
     def cancel(self, *, at_once: bool = False) -> None:
         with self._lock:
             self._cancelled = True
+            self._at_once = self._at_once or at_once
             sessions = list(self._sessions.values())
         for session in sessions:
-            session.cancel(at_once=at_once)
+            self._end(session)
+
+    def _end(self, session: Session) -> None:
+        try:
+            session.cancel(at_once=self._at_once)
+        except OSError as error:  # its shepherd was killed, or there is no descriptor left: the others must end too
+            self._warn(f"a job could not be ended: {error}")
 
     def levels(self) -> Mapping[int, Sample]:
         return dict(self._levels)
@@ -53,22 +69,36 @@ class LocalEngine:
         self._threads.shutdown()
         self._guard.close()
         os.close(self._nothing)
+        self._descriptors.restore()
 
     def _run(self, task: Task) -> None:
+        """One attempt. Whatever happens, its end is told: someone waits for it."""
+        ended: Ended | Exception
         try:
-            ended = self._run_to_the_end(task)
-        except JobmeterError as error:
-            ended = self._refused(task, error)
-        except OSError as error:
-            ended = self._refused(task, JobmeterError(f"{error.filename or task.name}: {error.strerror}"))
+            ended = self._begin_and_wait(task)
+        except Exception as error:  # noqa: BLE001 - nobody would ever look at what a thread of the pool raises
+            ended = error
         self._on_end(ended)
+
+    def _begin_and_wait(self, task: Task) -> Ended:
+        if self._cancelled:
+            return Ended(task.number, self._unbegun(task, Outcome("cancelled")))
+        try:
+            return self._run_to_the_end(task)
+        except JobmeterError as error:
+            return self._refused(task, error)
+        except OSError as error:
+            return self._refused(task, JobmeterError(f"{error.filename or task.name}: {error.strerror}"))
+        except Exception as error:  # noqa: BLE001 - what goes wrong with one job is not the others' concern
+            return self._refused(task, JobmeterError(f"{type(error).__name__}: {error}"))
 
     def _run_to_the_end(self, task: Task) -> Ended:
         shepherds: list[int] = []
 
-        def at_gate(shepherd: int) -> None:
-            self._guard.add(shepherd)
-            shepherds.append(shepherd)
+        def at_gate(launched: Launched) -> None:
+            self._guard.add(launched.shepherd)
+            shepherds.append(launched.shepherd)
+            self._descriptors.give_back(launched.main)
 
         def look(sample: Sample) -> None:
             self._levels[task.number] = sample
@@ -92,7 +122,7 @@ class LocalEngine:
                 self._sessions[task.number] = session
                 cancelled = self._cancelled
             if cancelled:
-                session.cancel()
+                self._end(session)
             return Ended(task.number, session.wait())
         finally:
             with self._lock:
@@ -111,11 +141,13 @@ class LocalEngine:
             with open(task.stderr, "a", encoding="utf-8") as file:
                 file.write(f"jobmeter: {error}\n")
         except OSError:
-            pass  # it is told in the record too
+            pass  # it is told to whoever listens, too
+        return Ended(task.number, self._unbegun(task, Outcome("failed", code)), str(error))
+
+    def _unbegun(self, task: Task, outcome: Outcome) -> Record:
         measuring = Measuring(self._options_of(task), meter=self._meter, warn=self._warn)
         directory = task.job.directory or present_directory()
-        record = measuring.refuse(task.job.command, directory, task.job.requirement, Outcome("failed", code))
-        return Ended(task.number, record, str(error))
+        return measuring.refuse(task.job.command, directory, task.job.requirement, outcome)
 
 
 def _open_streams(stdin: int, task: Task) -> tuple[int, int, int]:

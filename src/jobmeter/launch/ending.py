@@ -36,17 +36,27 @@ def end_jobs(machine: Machine, shepherds: Iterable[Shepherd], grace: float = GRA
 
     They are asked first, and killed after `grace` seconds. Nobody tells us of their end, so we look.
     """
-    left = [each for each in shepherds if shepherd_of(machine, each.pid) == each]
-    herds = [Herd(machine, each.pid, with_root=False) for each in left]
+    left = {each: herd for each in shepherds if (herd := _herd_of(machine, each)) is not None}
+    found = len(left)
     deadline = time.monotonic() + grace
-    for herd in herds:
+    for herd in left.values():
         herd.tell(signal.SIGTERM)
-        herd.tell(signal.SIGCONT)
-    while any(shepherd_of(machine, each.pid) == each for each in left):
+        herd.tell(signal.SIGCONT)  # one that is stopped could not obey
+    while left:
+        for shepherd in [each for each in left if shepherd_of(machine, each.pid) != each]:
+            left.pop(shepherd).close()
         if time.monotonic() >= deadline:
-            for herd in herds:
+            for herd in left.values():
                 herd.tell(signal.SIGKILL)
-        time.sleep(_LOOK)
-    for herd in herds:
-        herd.close()
-    return len(left)
+        time.sleep(_LOOK if left else 0.0)
+    return found
+
+
+def _herd_of(machine: Machine, shepherd: Shepherd) -> Herd | None:
+    """What is below a shepherd; None when it is gone, perhaps just now."""
+    if shepherd_of(machine, shepherd.pid) != shepherd:
+        return None
+    try:
+        return Herd(machine, shepherd.pid, with_root=False)
+    except (OSError, ValueError):
+        return None

@@ -125,9 +125,17 @@ class Launched:
 
 
 def spawn(
-    command: list[str], *, environment: dict[str, str], directory: str | None = None, streams: Streams | None = None
+    command: list[str],
+    *,
+    environment: dict[str, str],
+    directory: str | None = None,
+    streams: Streams | None = None,
+    own_session: bool = False,
 ) -> Launched:
-    """Start `command` up to its gate. JobmeterError, with the right exit code, when it cannot be."""
+    """Start `command` up to its gate. JobmeterError, with the right exit code, when it cannot be.
+
+    In a session of its own it has no terminal, and what is sent to our group does not reach it.
+    """
     path, command = with_interpreter(find_program(command[0], environment), command, directory)
     with _pipe() as (control_read, control_write), _pipe() as (status_read, status_write):
         # The child has no use for the other ends, and gets its own under their numbers. Duplicating a descriptor
@@ -135,7 +143,7 @@ def spawn(
         passed = {control_read: control_write, status_write: status_read}
         arguments = [*map(str, passed.values()), directory or "", path, *command]
         try:
-            shepherd = _start(arguments, environment, passed, streams or Streams())
+            shepherd = _start(arguments, environment, passed, streams or Streams(), own_session)
         except OSError as error:
             raise refusal(path, error.errno or 0) from None
         launched = Launched(shepherd, os.dup(control_write), os.dup(status_read), 0, path)
@@ -170,19 +178,32 @@ def _pipe() -> Iterator[tuple[int, int]]:
             os.close(end)
 
 
-def _start(arguments: list[str], environment: dict[str, str], passed: dict[int, int], streams: Streams) -> int:
+def _start(
+    arguments: list[str], environment: dict[str, str], passed: dict[int, int], streams: Streams, own_session: bool
+) -> int:
     # What posix_spawn duplicates is inherited by this child, and by no other.
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in passed.items()]
     actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in streams.redirected.items()]
     compiled = _compiled_shepherd()
     if compiled is not None:
         try:
-            return _posix_spawn(f"/proc/self/fd/{compiled}", ["jobmeter-job", *arguments], environment, actions)
+            words = ["jobmeter-job", *arguments]
+            return _posix_spawn(f"/proc/self/fd/{compiled}", words, environment, actions, own_session)
         except PermissionError:
             pass  # executing memory is forbidden here
     script = [sys.executable, "-S", "-E", f"{_HERE}/shepherd.py", *arguments]
-    return _posix_spawn(sys.executable, script, environment, actions)
+    return _posix_spawn(sys.executable, script, environment, actions, own_session)
 
 
-def _posix_spawn(path: str, argv: list[str], environment: dict[str, str], actions: list[tuple[int, int, int]]) -> int:
-    return os.posix_spawn(path, argv, environment, file_actions=actions, setsigmask=(), setsigdef=_DEFAULT_AGAIN)
+def _posix_spawn(
+    path: str, argv: list[str], environment: dict[str, str], actions: list[tuple[int, int, int]], own_session: bool
+) -> int:
+    return os.posix_spawn(
+        path,
+        argv,
+        environment,
+        file_actions=actions,
+        setsigmask=(),
+        setsigdef=_DEFAULT_AGAIN,
+        setsid=own_session,
+    )

@@ -15,7 +15,7 @@ from jobmeter.errors import JobmeterError, NoData, UsageError
 from jobmeter.kernel.cgroup import Group, create_group, enclosing_oom_kills
 from jobmeter.kernel.machine import THIS_MACHINE, Machine, read_bytes
 from jobmeter.kernel.procfs import printable
-from jobmeter.launch.spawn import Streams, spawn
+from jobmeter.launch.spawn import Launched, Streams, spawn
 from jobmeter.launch.supervisor import Supervisor
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
@@ -35,6 +35,7 @@ class JobOptions(NamedTuple):
     requirement: Requirement = Requirement()
     enforce: bool = False
     orphans: str = "leave"
+    own_session: bool = False  # without a terminal, and out of reach of what is sent to our group
 
 
 class Session:
@@ -49,7 +50,7 @@ class Session:
         machine: Machine = THIS_MACHINE,
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
-        on_gate: Callable[[int], None] = ignore,
+        on_gate: Callable[[Launched], None] = ignore,
     ) -> None:
         """UsageError, before anything is started, for options that mean nothing."""
         _check(job)
@@ -60,10 +61,11 @@ class Session:
         self._machine = machine
         self._warn = warn
         self._on_sample = on_sample
-        self._on_gate = on_gate  # told the shepherd's pid, before the job executes anything
+        self._on_gate = on_gate  # told before the job executes anything
         self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at)
         self._group: Group | None = None
         self._started = threading.Event()
+        self._cancelled = False
 
     @property
     def id(self) -> str:
@@ -83,12 +85,13 @@ class Session:
                 environment=own_environment() if job.environment is None else job.environment,
                 directory=job.directory,
                 streams=job.streams,
+                own_session=job.own_session,
             )
         except BaseException:
             self._remove_group()
             raise
         try:
-            self._on_gate(self._launched.shepherd)
+            self._on_gate(self._launched)
             self._measure()
         except BaseException:
             # At its gate still: without our word it never runs.
@@ -139,6 +142,8 @@ class Session:
 
     def cancel(self, *, at_once: bool = False) -> None:
         """End the job, with everything it started; `wait` then returns its record. `at_once` spares the farewell."""
+        if self._supervisor.wait_status is None:
+            self._cancelled = True
         self._supervisor.end("cancelled", at_once=at_once)
 
     def _target(self) -> Target:
@@ -207,7 +212,9 @@ class Session:
 
     def _judge(self) -> Outcome:
         supervisor = self._supervisor
-        return outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills())
+        result = outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills())
+        # One that was told to end may say 0 for a farewell in good order: that does not make its work done.
+        return result._replace(status="cancelled") if self._cancelled and result.status == "completed" else result
 
     def _oom_kills(self) -> int:
         """The kernel's count for this job; of the cgroup around it, when it has none of its own."""

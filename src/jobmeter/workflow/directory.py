@@ -23,6 +23,8 @@ from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job, Plan, load_plan
 
 SCHEMA = "jobmeter.workflow/1"
+_TRIES = 10
+_LOOK = 0.01
 
 
 class Runner(NamedTuple):
@@ -91,7 +93,7 @@ class RunDirectory:
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from None
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock)
         except OSError:
             os.close(lock)
             runner = self.runner()
@@ -148,7 +150,7 @@ def new_run(store: str, name: str) -> RunDirectory:
     workflow = workflow_id(name)
     try:
         os.makedirs(f"{store}/workflows/{workflow}", exist_ok=True)
-        run_id = max(run_ids(store, workflow), default=0) + 1
+        run_id = max(_numbers(store, workflow), default=0) + 1
         while True:
             directory = RunDirectory(store, workflow, run_id)
             try:
@@ -164,9 +166,14 @@ def new_run(store: str, name: str) -> RunDirectory:
 
 
 def run_ids(store: str, workflow: str) -> list[int]:
-    """The runs of a workflow, in their order."""
+    """The runs of a workflow, in their order; one without a plan was killed before it began."""
+    place = f"{store}/workflows/{workflow}"
+    return [number for number in _numbers(store, workflow) if os.path.exists(f"{place}/{number}/plan.json")]
+
+
+def _numbers(store: str, workflow: str) -> list[int]:
     with contextlib.suppress(OSError):
-        return sorted(int(name) for name in os.listdir(f"{store}/workflows/{workflow}") if name.isdigit())
+        return sorted(int(name) for name in os.listdir(f"{store}/workflows/{workflow}") if name.isdecimal())
     return []
 
 
@@ -222,6 +229,18 @@ def _begun(store: str, workflow: str) -> float:
         return os.stat(f"{store}/workflows/{workflow}/{newest}/runner.json").st_mtime
     except OSError:
         return 0.0
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock. OSError when someone keeps it: those who only look at it hold it for a moment."""
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if tries_left == 0:
+                raise
+        time.sleep(_LOOK)
 
 
 def _start_of(pid: int) -> int | None:

@@ -36,33 +36,32 @@ def _state(path: str) -> list[int]:
 def reasons_to_run(jobs: Sequence[Job], attempts: Iterable[Attempt]) -> dict[int, str]:
     """Job → why it must run; those that are not in it are done.
 
-    One is done when an attempt of it completed, its command and inputs are as they were then, its outputs
-    are there, and all it needs is done too.
+    One is done when its last attempt completed, its command and inputs are as they were then, its outputs
+    are there, and all it needs is done too, and was before it.
     """
-    completed: dict[int, Attempt] = {}
-    tried: dict[int, Attempt] = {}
-    for attempt in sorted(attempts, key=lambda each: each.started):
-        tried[attempt.number] = attempt
-        if attempt.status == "completed":
-            completed[attempt.number] = attempt
+    last = {each.number: each for each in sorted(attempts, key=lambda each: (each.started, each.attempt))}
     by_number = {job.number: job for job in jobs}
     reasons: dict[int, str] = {}
     for job in order(jobs):
-        why = _reason(job, completed.get(job.number), tried.get(job.number), reasons, by_number)
+        why = _reason(job, last, reasons, by_number)
         if why is not None:
             reasons[job.number] = why
     return reasons
 
 
-def _reason(
-    job: Job, completed: Attempt | None, tried: Attempt | None, reasons: Mapping[int, str], jobs: Mapping[int, Job]
-) -> str | None:
-    if completed is None:
-        return "not run yet" if tried is None else f"{tried.status} before"
+def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], jobs: Mapping[int, Job]) -> str | None:
+    mine = last.get(job.number)
+    if mine is None:
+        return "not run yet"
+    if mine.status != "completed":
+        return f"{mine.status} before"
     for number in job.blocked_by:
         if number in reasons:
             return f"{jobs[number].name} runs again"
-    if completed.fingerprint != fingerprint(job):
+        if last[number].started > mine.started:
+            # The runner was stopped after the one and before the other.
+            return f"{jobs[number].name} ran again"
+    if mine.fingerprint != fingerprint(job):
         return "its command or an input changed"
     missing = [path for path in job.outputs if not os.path.exists(path)]
     return f"{os.path.relpath(missing[0], job.directory)} is missing" if missing else None

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Union
 
-from jobmeter.analyse.outcome import in_words
 from jobmeter.engines.contract import Ended, Engine, OnEnd, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.writer import JournalFile, shared_journal
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record, Requirement
+from jobmeter.model import Record, Requirement
 from jobmeter.session.measuring import MeasureOptions, ignore, shared_header
 from jobmeter.session.run import JobOptions, own_environment
 from jobmeter.workflow.attempts import Attempt, of_record
@@ -283,8 +282,3 @@ def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
             warn(message)
 
     return warn_once
-
-
-def cause(outcome: Outcome, why: str | None = None) -> str:
-    """Why an attempt failed, in words."""
-    return why or in_words(outcome)

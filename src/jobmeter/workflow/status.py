@@ -46,7 +46,11 @@ class WorkflowStatus(NamedTuple):
 def status_of(plan: Record, attempts: Sequence[Attempt], *, being_run: bool) -> WorkflowStatus:
     """The status of each job of a plan as it was kept, in its order."""
     last = latest(list(attempts))
-    if not being_run:
+    if being_run:
+        # What failed under an earlier runner is what the present one is there for.
+        begun = plan["started"]
+        last = {n: each for n, each in last.items() if each.status == "completed" or each.started >= begun}
+    else:
         # Nobody would notice its end: the runner is gone.
         last = {number: _lost_if_running(attempt) for number, attempt in last.items()}
     jobs = {job["job_id"]: job for job in plan["jobs"]}

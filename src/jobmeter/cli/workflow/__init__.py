@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 from jobmeter.cli.main import Command
@@ -21,6 +22,7 @@ COMMANDS = {
 
 
 def main(arguments: list[str]) -> int:
+    _fill_standard_streams()
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage(), file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
@@ -29,6 +31,13 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"there is no command 'workflow {arguments[0]}'. {_hint(arguments[0])}")
     code: int = importlib.import_module(command.module).main(arguments[1:])
     return code
+
+
+def _fill_standard_streams() -> None:
+    """Where one is closed, the next file that is opened would get its number, and what is meant for nobody."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) < 3:
+        pass
+    os.close(descriptor)
 
 
 def usage() -> str:
@@ -48,9 +57,8 @@ def usage() -> str:
 
 def _hint(name: str) -> str:
     from difflib import get_close_matches
-    from os.path import isfile
 
-    if isfile(name):
+    if os.path.isfile(name):
         return f"To run a spec: jobmeter workflow run {name}"
     near = get_close_matches(name, COMMANDS, n=1)
     return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(COMMANDS)}."

@@ -10,7 +10,7 @@ import time
 from jobmeter.cli.options import Parser
 from jobmeter.cli.output import warn
 from jobmeter.cli.workflow.options import add_workflow_argument
-from jobmeter.errors import UsageError
+from jobmeter.errors import StoreError, UsageError
 from jobmeter.settings import resolve
 from jobmeter.workflow.directory import RunDirectory, find_run
 
@@ -20,9 +20,11 @@ _LOOK = 0.05
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     directory = find_run(resolve("store", options.store), options.workflow, options.run_id)
-    runner = directory.runner()
-    if not directory.is_being_run() or runner is None:
+    if not directory.is_being_run():
         raise UsageError(f"workflow {directory.workflow} (run {directory.run_id}) is not being run")
+    runner = directory.runner()
+    if runner is None:
+        raise StoreError(f"{directory.path}/runner.json: does not tell which process runs the workflow. Try again.")
     if runner.host != os.uname().nodename:
         raise UsageError(f"workflow {directory.workflow} is being run on {runner.host}: cancel it there")
     try:

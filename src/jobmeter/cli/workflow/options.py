@@ -38,6 +38,6 @@ def capacity(options: argparse.Namespace) -> Capacity:
 
 
 def count(text: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f"{text!r} is not a whole number")
     return int(text)

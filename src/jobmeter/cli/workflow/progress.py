@@ -68,7 +68,8 @@ class Progress:
         self._order = order(run.plan.jobs)
         self._seen = 0
         self._completed = 0
-        self._unsuccessful: dict[int, str] = {}
+        self._failed = self._cancelled = 0
+        self._unsuccessful: dict[int, str] = {}  # of jobs that may be tried again
         self._pace = Pace()
         self._busy_seconds = 0.0
         self._left: float | None = None
@@ -91,6 +92,8 @@ class Progress:
 
     def _count(self) -> None:
         """Take in what ended since the last look."""
+        # Asked before the attempts are read: what is settled now has its last attempt among them.
+        settled = [number for number in self._unsuccessful if self._run.scheduler.is_settled(number)]
         attempts = self._run.attempts
         while self._seen < len(attempts):
             attempt = attempts[self._seen]
@@ -102,6 +105,12 @@ class Progress:
                 self._pace.add(attempt.step, attempt.wall_seconds or 0.0)
             else:
                 self._unsuccessful[attempt.number] = attempt.status
+        for number in settled:
+            status = self._unsuccessful.pop(number, None)
+            if status == "cancelled":
+                self._cancelled += 1
+            elif status is not None:
+                self._failed += 1
 
     def _counts(self, running: int) -> dict[str, int]:
         counts = {
@@ -109,16 +118,13 @@ class Progress:
             "running": running,
             "waiting": max(self._run.scheduler.waiting, 0),
         }
-        # What will be tried again has not failed.
-        given_up = [status for number, status in self._unsuccessful.items() if self._run.scheduler.is_settled(number)]
-        cancelled = given_up.count("cancelled")
-        more = {"failed": len(given_up) - cancelled, "blocked": len(self._run.blocked), "cancelled": cancelled}
+        more = {"failed": self._failed, "blocked": len(self._run.blocked), "cancelled": self._cancelled}
         return {**counts, **{name: number for name, number in more.items() if number}}
 
     def _seconds_left(self, running: list[Running], now: float) -> float | None:
         if self._run.stopping:
             return None
-        if now >= self._again_at:
+        if self._left is None or now >= self._again_at:
             elapsed = {each.job.number: now - each.since for each in running}
             seen = (self._busy_seconds + sum(elapsed.values())) / max(now - self._began, 1e-9)
             concurrency = max(seen, float(len(running)))

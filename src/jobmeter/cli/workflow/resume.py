@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 
 from jobmeter.cli.options import Parser
 from jobmeter.cli.output import warn
 from jobmeter.cli.workflow.options import add_run_options, add_workflow_argument, capacity
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError
+from jobmeter.model import Record
 from jobmeter.settings import resolve
 from jobmeter.workflow.attempts import Attempt, of_row
 from jobmeter.workflow.directory import RunDirectory, find_run
+from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.plan import Plan, check_fit, load_plan
 from jobmeter.workflow.resuming import end_leftovers, reasons_to_run, renumber
 
@@ -21,12 +24,15 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     store = resolve("store", options.store)
     directory = find_run(store, options.workflow, options.run_id)
-    plan = _plan(directory, options.workflow)
+    kept = directory.plan()
+    plan = _plan(kept, options.workflow)
     there_is = capacity(options)
     check_fit(plan.jobs, *there_is)
+    check_inputs(plan)
     if not options.dry_run:
         directory.claim()
     before = _attempts(store, directory, tidy=not options.dry_run)
+    plan = renumber(plan, _numbers(kept, before))
     reasons = reasons_to_run(plan.jobs, before)
     if options.dry_run:
         _print_reasons(plan, reasons)
@@ -40,13 +46,20 @@ def main(arguments: list[str]) -> int:
     return run_to_the_end(plan, directory, there_is, options, before=before, done=done)
 
 
-def _plan(directory: RunDirectory, named: str | None) -> Plan:
-    """The spec as it is now, its jobs numbered as they were."""
-    kept = directory.plan()
+def _plan(kept: Record, named: str | None) -> Plan:
+    """The plan for the spec as it is now."""
     path = named if named is not None and os.path.isfile(named) else kept["spec"]
     if not os.path.exists(path):
         raise UsageError(f"{path}: the spec of this workflow is gone. Name where it is: jobmeter workflow resume SPEC")
-    return renumber(load_plan(path), {job["name"]: job["job_id"] for job in kept["jobs"]})
+    return load_plan(path)
+
+
+def _numbers(kept: Record, before: Sequence[Attempt]) -> dict[str, int]:
+    """Name → number of every job that ever was in the spec: what another was called is not given to a new one."""
+    return {
+        **{attempt.name: attempt.number for attempt in before},
+        **{job["name"]: job["job_id"] for job in kept["jobs"]},
+    }
 
 
 def _attempts(store: str, directory: RunDirectory, *, tidy: bool) -> list[Attempt]:

@@ -7,6 +7,7 @@ import argparse
 from jobmeter.cli.options import Parser
 from jobmeter.cli.workflow.options import add_run_options, capacity
 from jobmeter.cli.workflow.running import run_to_the_end
+from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
 from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.inputs import check_inputs
@@ -20,9 +21,9 @@ def main(arguments: list[str]) -> int:
     check_fit(plan.jobs, *there_is)
     check_inputs(plan)
     if options.dry_run:
-        from jobmeter.cli.workflow.dry_run import print_plan
+        from jobmeter.cli.workflow.dry_run import print_plan, print_plan_json
 
-        print_plan(plan, there_is)
+        (print_plan_json if options.json else print_plan)(plan, there_is)
         return 0
     directory = new_run(resolve("store", options.store), plan.name)
     return run_to_the_end(plan, directory, there_is, options)
@@ -37,4 +38,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("spec", metavar="SPEC", help="a file in YAML, JSON or TOML")
     add_run_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the plan and start nothing")
-    return parser.parse_args(arguments)
+    parser.add_argument("--json", action="store_true", help="with --dry-run: print the plan as an object")
+    options = parser.parse_args(arguments)
+    if options.json and not options.dry_run:
+        raise UsageError("--json goes with --dry-run. `jobmeter workflow results --json` tells what the jobs used.")
+    return options

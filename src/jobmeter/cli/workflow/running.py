@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import signal
+import os
 import sys
+import time
 from collections.abc import Sequence
 
 from jobmeter.cli.output import warn
@@ -15,6 +16,9 @@ from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Plan
 from jobmeter.workflow.run import Result, RunOptions, WorkflowRun
+
+_SAME_CALL = 1.0
+"""Seconds within which another signal is not a second one: `timeout` sends to its child and to its group."""
 
 
 def run_to_the_end(
@@ -38,36 +42,44 @@ def run_to_the_end(
     directory.keep_plan(plan, capacity)
     teller = Teller(directory, quiet=options.quiet)
     run = WorkflowRun(plan, directory, chosen, before=before, done=done, listener=teller, warn=warn)
-    stopped_by = _stop_on_signals(run)
+    stopping = _Stopping(run)
     result = _show(run, teller, len(done), quiet=options.quiet)
+    stopping.over = True
     directory.release()
     if not options.quiet:
-        tell_end(plan, directory, result, [*before, *result.attempts])
+        numbers = {job.number for job in plan.jobs}  # some may have left the spec since
+        tell_end(plan, directory, result, [each for each in (*before, *result.attempts) if each.number in numbers])
     if plan.monitor.generate_plots and chosen.monitoring:
         from jobmeter.cli.workflow.plots import draw_plots
 
         draw_plots(directory, chosen.store, [attempt.run for attempt in result.attempts])
     if result.stopped:
-        return 128 + stopped_by[0]
+        return 128 + stopping.first
     return 0 if result.succeeded else 1
 
 
-def _stop_on_signals(run: WorkflowRun) -> list[int]:
-    """Have the workflow stop when it is told to; the list gets the signal that did it."""
-    received: list[int] = []
+class _Stopping:
+    """Has a workflow stop when a signal says so; the second time they mean it, and no job gets a farewell."""
 
-    def receive(number: int, from_terminal: bool) -> None:
-        # The second time they mean it.
-        run.stop(at_once=bool(received))
-        received.append(number)
+    def __init__(self, run: WorkflowRun) -> None:
+        self.first = 0  # the signal that did it
+        self.over = False  # nothing runs any more: a signal may end us as it would any program
+        self._run = run
+        self._last = 0.0
+        Forwarder(self._receive, ENDING)
 
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    Forwarder(receive, ENDING)
-    return received
+    def _receive(self, number: int, from_terminal: bool) -> None:
+        if self.over:
+            os._exit(128 + number)
+        now = time.monotonic()
+        again = self.first != 0 and (from_terminal or now - self._last > _SAME_CALL)
+        self._last = now
+        self.first = self.first or number
+        self._run.stop(at_once=again)
 
 
 def _show(run: WorkflowRun, teller: Teller, done: int, *, quiet: bool) -> Result:
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         return run.run()
     from jobmeter.cli.workflow.display import Display
 

@@ -8,11 +8,18 @@ from collections.abc import Sequence
 from jobmeter.report.listing import plain_table, printable, rich_table
 
 
-def print_table(headings: Sequence[str], units: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(
+    headings: Sequence[str],
+    units: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    may_be_cut: Sequence[str] = ("name", "command"),
+) -> None:
+    """Print the table; on a terminal that is too narrow the columns that may be cut give way."""
     cells = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
 
-        Console(highlight=False).print(rich_table(headings, units, cells))
+        Console(highlight=False).print(rich_table(headings, units, cells, may_be_cut=may_be_cut))
     else:
         print("\n".join(plain_table(headings, units, cells)))

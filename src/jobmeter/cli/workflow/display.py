@@ -1,0 +1,73 @@
+"""The display on a terminal while a workflow runs. What it says is made in `screen`."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+
+from jobmeter.cli.workflow.progress import Progress
+from jobmeter.cli.workflow.screen import screen_lines
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from jobmeter.workflow.run import WorkflowRun
+
+_PER_SECOND = 4
+
+
+class _Terminal:
+    """A stream to a terminal that may be gone at any moment: then what is written is lost, and the run goes on."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, words: str) -> int:
+        try:
+            return self._stream.write(words)
+        except OSError:
+            return len(words)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            pass  # as above
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Display:
+    """Shows a run for as long as it is entered, and leaves nothing behind."""
+
+    def __init__(self, run: WorkflowRun, done: int) -> None:
+        """`done` is the number of jobs that were done before it began."""
+        self.console = Console(file=cast("IO[str]", _Terminal(sys.stderr)), highlight=False)
+        self._name = run.plan.name
+        self._progress = Progress(run, done)
+        self._live = Live(
+            self,
+            console=self.console,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+            vertical_overflow="crop",
+            # What is told while jobs run goes through the console.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> Display:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from screen_lines(self._name, self._progress.look(), options.max_width, options.size.height)

@@ -1,0 +1,164 @@
+"""The plan of `workflow run --dry-run`: what would start when, what it asks for and what it waits for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from jobmeter.cli.workflow.asking import asked_in_words, duration_in_words
+from jobmeter.cli.workflow.table import print_table
+from jobmeter.report.listing import printable
+from jobmeter.units import text
+from jobmeter.workflow.capacity import Capacity
+from jobmeter.workflow.forecast import Forecast, forecast
+from jobmeter.workflow.graph import critical_path, order
+from jobmeter.workflow.plan import Job, Plan
+
+_FEW = 10
+"""Jobs of a sweep that are listed one by one; more of them are one line."""
+_MOST_NAMES = 3
+_LONGEST = 200
+"""Letters of a command in a line."""
+
+
+class _Row(NamedTuple):
+    """A job, or those of a sweep that can begin in the same wave."""
+
+    wave: int
+    jobs: list[Job]
+
+    @property
+    def name(self) -> str:
+        first = self.jobs[0]
+        return first.name if len(self.jobs) == 1 else f"{first.step} × {len(self.jobs):,}"
+
+    @property
+    def number(self) -> str:
+        first, last = self.jobs[0].number, self.jobs[-1].number
+        return f"{first}" if first == last else f"{first}-{last}"
+
+
+def print_plan(plan: Plan, capacity: Capacity) -> None:
+    """Print the plan for a person, on stdout: wave after wave, then what it takes as a whole."""
+    rows = _rows(plan.jobs)
+    names = {job.number: row.name for row in rows for job in row.jobs}
+    headings, units = ("wave", "id", "name", "asks for", "waits for", "command"), ("count", *["text"] * 5)
+    cells = [
+        [
+            str(row.wave),
+            row.number,
+            row.name,
+            asked_in_words(row.jobs[0].requirement),
+            _named(row.jobs, names),
+            _one_line(row.jobs[0].script),
+        ]
+        for row in rows
+    ]
+    print_table(headings, units, cells, may_be_cut=("name", "waits for", "command"))
+    print()
+    for what, words in _totals(plan.jobs, capacity):
+        print(f"{what:<11}{printable(words)}")
+
+
+def print_plan_json(plan: Plan, capacity: Capacity) -> None:
+    """The same as an object, every job by itself."""
+    waves = _waves(plan.jobs)
+    expected = forecast(plan.jobs, capacity)
+    about = {
+        "name": plan.name,
+        "spec": plan.path,
+        "capacity": capacity._asdict(),
+        "total_jobs": len(plan.jobs),
+        "longest_chain": critical_path(plan.jobs, _weights(plan.jobs)),
+        "concurrency": expected.concurrency,
+        "seconds_at_most": expected.seconds,
+    }
+    jobs = [
+        {
+            "job_id": job.number,
+            "name": job.name,
+            "step": job.step,
+            "wave": waves[job.number],
+            "command": job.script,
+            "cwd": job.directory,
+            "requirement": job.requirement.asked(),
+            "blocked_by": list(job.blocked_by),
+            "priority": job.priority,
+        }
+        for job in _sorted(plan.jobs, waves)
+    ]
+    known = {name: value for name, value in about.items() if value is not None}
+    print(json.dumps({**known, "jobs": jobs}, indent=2))
+
+
+def _rows(jobs: Sequence[Job]) -> list[_Row]:
+    waves = _waves(jobs)
+    alike: dict[tuple[int, str], list[Job]] = {}
+    for job in _sorted(jobs, waves):
+        alike.setdefault((waves[job.number], job.step), []).append(job)
+    rows = []
+    for (wave, _), group in alike.items():
+        rows += [_Row(wave, group)] if len(group) > _FEW else [_Row(wave, [job]) for job in group]
+    return rows
+
+
+def _sorted(jobs: Iterable[Job], waves: Mapping[int, int]) -> list[Job]:
+    """The order in which they could start."""
+    return sorted(jobs, key=lambda job: (waves[job.number], -job.priority, job.number))
+
+
+def _waves(jobs: Sequence[Job]) -> dict[int, int]:
+    """Job → 1 when it waits for nothing, else one more than the latest it waits for."""
+    waves: dict[int, int] = {}
+    known: dict[int, int] = {}  # the jobs of a sweep often share the tuple of those they wait for
+    for job in order(jobs):
+        same = id(job.blocked_by)
+        if same not in known:
+            known[same] = 1 + max((waves[before] for before in job.blocked_by), default=0)
+        waves[job.number] = known[same]
+    return waves
+
+
+def _named(jobs: Sequence[Job], names: Mapping[int, str]) -> str:
+    """What they wait for, a sweep as one; of many the first."""
+    found = list(dict.fromkeys(names[before] for before in dict.fromkeys(n for job in jobs for n in job.blocked_by)))
+    rest = len(found) - _MOST_NAMES
+    return ", ".join(found[:_MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _one_line(script: str) -> str:
+    lines = script.strip().splitlines() or [""]
+    line = lines[0][:_LONGEST]
+    return f"{line} …" if len(lines) > 1 or len(lines[0]) > _LONGEST else line
+
+
+def _weights(jobs: Iterable[Job]) -> dict[int, float]:
+    """For the longest chain: by the time asked for where all say it, else every job counts the same."""
+    asked = {job.number: job.requirement.runtime_seconds for job in jobs}
+    told = {number: seconds for number, seconds in asked.items() if seconds is not None}
+    return told if len(told) == len(asked) else dict.fromkeys(asked, 1.0)
+
+
+def _totals(jobs: Sequence[Job], capacity: Capacity) -> list[tuple[str, str]]:
+    chain = critical_path(jobs, _weights(jobs))
+    names = {job.number: job.name for job in jobs}
+    shown = [names[number] for number in chain]
+    if len(shown) > 5:
+        shown = [*shown[:2], f"… {len(shown) - 4:,} more …", *shown[-2:]]
+    expected = forecast(jobs, capacity)
+    memory = "" if capacity.memory_bytes is None else f", {text(capacity.memory_bytes, 'bytes')}"
+    gpus = f", {capacity.gpus} gpus" if capacity.gpus else ""
+    return [
+        ("jobs", f"{len(jobs):,}"),
+        ("longest", f"{' → '.join(shown)} ({len(chain):,} job{'s' * (len(chain) != 1)})"),
+        ("at a time", f"{expected.concurrency:,} at most, on {capacity.cpus:g} cpus{memory}{gpus}"),
+        ("time", _time(expected, len(jobs))),
+    ]
+
+
+def _time(expected: Forecast, jobs: int) -> str:
+    if expected.seconds is not None:
+        return f"{duration_in_words(expected.seconds)} at most: if every job takes the runtime it asks for"
+    untold = "no job asks" if expected.untold == jobs else f"{expected.untold:,} of {jobs:,} jobs do not ask"
+    return f"not known: {untold} for a runtime"

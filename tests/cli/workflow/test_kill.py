@@ -1,0 +1,187 @@
+"""The runner is killed, or told to end; its jobs end, what they used is kept, and the rest can be resumed."""
+
+from __future__ import annotations
+
+import collections
+import os
+import pty
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.workflow.live import LONG, Place, guard_of, kill, lives, running_in, wait_for
+
+LONG_JOBS = """
+name: long
+jobs:
+  - {name: a, command: 'echo $$ >>pids; exec sleep 60'}
+  - {name: b, command: 'setsid sh -c "echo \\$\\$ >>pids; exec sleep 60" & echo $$ >>pids; sleep 60'}
+  - {name: after, command: 'touch began', blocked_by: [a]}
+"""
+
+
+def started(place: Place, **more: object) -> subprocess.Popen[str]:
+    """The runner of two jobs, of which one has a daemon."""
+    runner = place.start_run(LONG_JOBS, **more)
+    place.await_lines("pids", 3)
+    return runner
+
+
+def pids(place: Place) -> list[int]:
+    return [int(line) for line in place.lines("pids")]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)]
+)
+def test_a_signal_ends_the_jobs_and_what_they_used_is_kept(place: Place, number: int, code: int) -> None:
+    runner = started(place)
+    os.killpg(runner.pid, number)  # as a terminal would, to all of the foreground group
+    _, said = runner.communicate(timeout=LONG)
+    assert code == runner.returncode
+    assert "jobmeter workflow resume long" in said
+    assert not any(map(lives, pids(place)))
+    assert [] == running_in(place.folder)
+    assert {"a": "cancelled", "b": "cancelled", "after": "waiting"} == place.statuses()
+    assert "stopped" == place.json("status")["state"]
+    for result in place.results():
+        assert result["cpu_seconds"] > 0
+        assert result["memory_peak_bytes"] > 0
+        assert result["wall_seconds"] > 0
+
+
+def test_ctrl_c_at_a_terminal_ends_the_jobs(place: Place) -> None:
+    spec = place.write(LONG_JOBS)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(place.folder)
+        words = place.command("run", "--cpus", "2", str(spec))
+        os.execve(words[0], words, place.environment())
+    try:
+        place.await_lines("pids", 3)
+        os.write(terminal, b"\x03")
+        shown = b""
+        while chunk := read(terminal):
+            shown += chunk
+    finally:
+        os.close(terminal)
+    assert 130 == os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+    assert [] == running_in(place.folder)
+    assert {"a": "cancelled", "b": "cancelled", "after": "waiting"} == place.statuses()
+
+
+def read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # whoever wrote to it is gone
+        return b""
+
+
+STUBBORN = "name: stubborn\njobs: [{name: a, command: 'trap \"\" TERM INT; echo $$ >pids; while :; do sleep 0.05; done'}]"
+
+
+def test_a_job_that_ignores_the_farewell_is_killed_in_the_end(place: Place) -> None:
+    runner = place.start_run(STUBBORN)
+    place.await_running("pids")
+    assert 143 == kill(runner, signal.SIGTERM)
+    assert "cancelled" == place.result("a")["status"]
+    assert 137 == place.result("a")["return_code"]
+    assert [] == running_in(place.folder)
+
+
+def test_a_second_signal_spares_the_farewell(place: Place) -> None:
+    runner = place.start_run(STUBBORN)
+    place.await_running("pids")
+    began = time.monotonic()
+    runner.send_signal(signal.SIGINT)
+    time.sleep(1.2)  # what comes sooner is the same call to a group
+    assert 130 == kill(runner, signal.SIGINT)
+    assert time.monotonic() - began < 4.5, "it waited for the end of the grace"
+    assert [] == running_in(place.folder)
+
+
+def test_a_signal_that_comes_twice_at_once_is_one(place: Place) -> None:
+    spec = "name: gentle\njobs: [{name: a, command: 'trap \"sleep 0.3; echo bye >said; exit\" TERM; echo $$ >pids; while :; do sleep 0.05; done'}]"  # noqa: E501
+    runner = place.start_run(spec)
+    place.await_running("pids")
+    runner.send_signal(signal.SIGTERM)
+    time.sleep(0.1)
+    assert 143 == kill(runner, signal.SIGTERM)
+    assert ["bye"] == place.lines("said")
+
+
+def test_jobs_and_their_daemons_end_when_the_runner_is_killed(place: Place) -> None:
+    runner = started(place)
+    kill(runner)
+    wait_for(lambda: running_in(place.folder) == [], "the end of all jobs")
+    assert {"a": "lost", "b": "lost", "after": "waiting"} == place.statuses()
+    assert "stopped" == place.json("status")["state"]
+
+
+def test_they_end_when_the_whole_group_of_the_runner_is_killed(place: Place) -> None:
+    runner = started(place)
+    os.killpg(runner.pid, signal.SIGKILL)
+    runner.communicate()
+    wait_for(lambda: running_in(place.folder) == [], "the end of all jobs")
+
+
+def test_what_is_left_when_runner_and_guard_were_killed_is_ended_by_resume(place: Place) -> None:
+    runner = started(place)
+    os.kill(guard_of(runner.pid), signal.SIGKILL)
+    kill(runner)
+    left = pids(place)
+    assert all(map(lives, left))
+    place.write(LONG_JOBS.replace("sleep 60", "true"))
+    done = place.call("resume", "long")
+    assert 0 == done.returncode, done.stderr
+    assert "ended what was left of 2 jobs whose runner was killed" in done.stderr
+    assert not any(map(lives, left))
+    assert {"a": "completed", "b": "completed", "after": "completed"} == place.statuses()
+    assert [("a", 1), ("a", 2), ("b", 1), ("b", 2)] == [(each["name"], each["attempt"]) for each in place.results()[:4]]
+
+
+TWO_HUNDRED = """
+name: killed
+jobs:
+  - {name: "a_{i}", command: "echo + a_{i} >>log; sleep 0.03; echo - a_{i} >>log", parameters: {i: "1:100"}}
+  - {name: "b_{i}", command: "echo + b_{i} >>log; sleep 0.02; echo - b_{i} >>log", parameters: {i: "1:100"}, blocked_by: ["a_{i}"]}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("seed", [int(os.environ.get("JOBMETER_SEED", "4"))])
+def test_after_twenty_kills_every_job_is_done_and_only_those_in_flight_ran_again(place: Place, seed: int) -> None:
+    print(f"seed {seed}")  # shown when it fails; JOBMETER_SEED sets it
+    chance = random.Random(seed)
+    spec = str(place.write(TWO_HUNDRED))
+    words = ["run", spec]
+    in_flight: collections.Counter[str] = collections.Counter()
+    for _ in range(20):
+        runner = place.start(*words, "--quiet", "--cpus", "4")
+        before = len(place.lines("log"))
+        # Some while it starts, some while its jobs run.
+        ahead = chance.choice((0, 1, 3, 8, 14))
+        wait_for(lambda: len(place.lines("log")) >= before + ahead or runner.poll() is not None, f"{ahead} lines more")  # noqa: B023
+        time.sleep(chance.uniform(0.0, 0.03 if ahead else 0.4))
+        kill(runner)
+        wait_for(lambda: running_in(place.folder) == [], "the end of all jobs")
+        if (place.store / "workflows/killed/1/plan.json").exists():
+            words = ["resume", "killed"]
+            in_flight.update(name for name, status in place.statuses("killed").items() if status == "lost")
+    done = place.call(*words, "--quiet", "--cpus", "4")
+    assert 0 == done.returncode, done.stderr
+    begun = collections.Counter(line[2:] for line in place.lines("log") if line.startswith("+"))
+    jobs = [f"{step}_{number}" for step in "ab" for number in range(1, 101)]
+    assert set(jobs) == set(begun)
+    assert sum(in_flight.values()) > 0, "no kill met a job: choose another seed"
+    too_often = {name: begun[name] for name in jobs if begun[name] > 1 + in_flight[name]}
+    assert {} == too_often, f"began more than once more than they were in flight at kills: {in_flight}"
+    completed = collections.Counter(each["name"] for each in place.results("killed") if each["status"] == "completed")
+    assert dict.fromkeys(jobs, 1) == completed
+    for each in place.results("killed"):
+        if each["status"] == "completed":
+            assert each["cpu_seconds"] > 0
+            assert each["memory_peak_bytes"] > 0
+    assert [] == running_in(place.folder)

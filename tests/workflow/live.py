@@ -1,0 +1,162 @@
+"""Workflows that really run: a place with a spec and a store, and `jobmeter workflow` as people call it."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.parts import missing
+from tests.running import NOBODY, readable_copy
+
+SITE = next(path for path in sys.path if path.endswith("site-packages"))
+LONG = 100.0
+"""Seconds after which something that must happen counts as not happening."""
+
+
+class Place:
+    """A directory that jobs run in."""
+
+    def __init__(self, folder: Path, user: int = 0) -> None:
+        self.folder = folder
+        self.store = folder / "store"
+        self._user = user
+        if user:
+            folder.chmod(0o777)
+
+    def write(self, text: str, name: str = "spec.yaml") -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def command(self, *words: str) -> list[str]:
+        return [*_jobmeter(self._user), "workflow", words[0], "--store", str(self.store), *words[1:]]
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOBMETER_", "XDG_"))}
+        path = f"{readable_copy()}/src:{SITE}" if self._user else f"{Path(__file__).parents[2]}/src"
+        return {**kept, "PYTHONPATH": path, "HOME": str(self.folder)}
+
+    def call(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """`jobmeter workflow WORDS` to its end."""
+        settings: dict[str, Any] = {
+            "cwd": self.folder, "env": self.environment(), "capture_output": True, "text": True, "timeout": LONG,
+            **options,
+        }  # fmt: skip
+        return subprocess.run(self.command(*words), check=False, **settings)
+
+    def run(self, text: str, *options: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        """`workflow run` of a spec, on two CPUs unless told otherwise."""
+        return self.call("run", "--cpus", "2", str(self.write(text)), *options, **more)
+
+    def start(self, *words: str, **more: Any) -> subprocess.Popen[str]:
+        """`jobmeter workflow WORDS` in a session of its own, as from another terminal."""
+        settings: dict[str, Any] = {
+            "cwd": self.folder, "env": self.environment(), "text": True, "start_new_session": True,
+            "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more,
+        }  # fmt: skip
+        return subprocess.Popen(self.command(*words), **settings)
+
+    def start_run(self, text: str, *options: str, **more: Any) -> subprocess.Popen[str]:
+        return self.start("run", "--cpus", "2", str(self.write(text)), *options, **more)
+
+    def results(self, *words: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.json("results", *words)["results"]
+        return found
+
+    def result(self, name: str, attempt: int = 1) -> dict[str, Any]:
+        return next(each for each in self.results() if (each["name"], each["attempt"]) == (name, attempt))
+
+    def statuses(self, *words: str) -> dict[str, str]:
+        return {job["name"]: job["status"] for job in self.json("status", *words)["jobs"]}
+
+    def json(self, *words: str) -> Any:
+        done = self.call(words[0], "--json", *words[1:])
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def lines(self, name: str) -> list[str]:
+        """What jobs wrote to a file of theirs."""
+        path = self.folder / name
+        return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+
+    def log(self, job: str, ending: str = "out", *, attempt: int = 1, workflow: str = "*") -> str:
+        pattern = f"{self.store}/workflows/{workflow}/*/logs/{glob.escape(job)}.{attempt}.{ending}"
+        (path,) = glob.glob(pattern)
+        return Path(path).read_text(encoding="utf-8")
+
+    def journals(self) -> list[list[Any]]:
+        """The lines of each journal file."""
+        paths = sorted((self.store / "journal").glob("*.jsonl"))
+        return [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths]
+
+    def await_lines(self, name: str, count: int) -> list[str]:
+        """The lines of a file once it has so many."""
+        wait_for(lambda: len(self.lines(name)) >= count, f"{count} lines in {name}")
+        return self.lines(name)
+
+    def await_running(self, name: str) -> int:
+        """The pid that a job wrote to a file of this name."""
+        return int(self.await_lines(name, 1)[0])
+
+
+def _jobmeter(user: int) -> list[str]:
+    if user == 0:
+        return [sys.executable, "-m", "jobmeter"]
+    python = f"/usr/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
+    if os.getuid() != 0 or not os.path.exists(python):
+        missing(f"needs root, to become an ordinary user, and {python}, which they may run")
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", python, "-m", "jobmeter"]
+
+
+def wait_for(happened: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + LONG
+    while not happened():
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        time.sleep(0.01)
+
+
+def lives(pid: int) -> bool:
+    """Whether a process can still run."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def running_in(folder: Path) -> list[str]:
+    """The command lines of all processes whose working directory is the folder or below it."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd").startswith(str(folder)) and lives(int(pid)):
+                found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return found
+
+
+def guard_of(runner: int) -> int:
+    """The pid of the process that watches over a runner's jobs."""
+    for pid in Path(f"/proc/{runner}/task/{runner}/children").read_text(encoding="ascii").split():
+        if b"guard.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return int(pid)
+    raise AssertionError(f"{runner} has no guard")
+
+
+def kill(runner: subprocess.Popen[str], number: int = signal.SIGKILL) -> int:
+    """End the runner, and it alone; returns its exit code."""
+    runner.send_signal(number)
+    runner.communicate(timeout=LONG)
+    return runner.returncode
+
+
+__all__ = ["LONG", "NOBODY", "Place", "guard_of", "kill", "lives", "running_in", "wait_for"]

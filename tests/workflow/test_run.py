@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobmeter.engines.contract import Ended, Task
+from jobmeter.engines.local import LocalEngine
+from jobmeter.errors import StoreError
+from jobmeter.model import Requirement
+from jobmeter.store import open_store
+from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.capacity import Capacity
+from jobmeter.workflow.directory import new_run
+from jobmeter.workflow.plan import Job
+from jobmeter.workflow.run import Listener, Result, RunOptions, Running, WorkflowRun
+from tests.workflow.live import Place, running_in, wait_for
+from tests.workflow.writing import plan_of
+
+MIB = 2**20
+MEET = "touch here.{0}; until [ -e here.{1} ]; do sleep 0.01; done"
+"""Ends only where the other runs at the same time."""
+
+
+def a_run(folder: Path, text: str, *, cpus: float = 2, gpus: int = 0, enforce: bool = False, **more: Any) -> WorkflowRun:
+    plan = plan_of(folder, text)
+    directory = new_run(str(folder / "store"), plan.name)
+    capacity = Capacity(cpus, 1024 * MIB, gpus)
+    directory.keep_plan(plan, capacity)
+    return WorkflowRun(plan, directory, RunOptions(str(folder / "store"), capacity, enforce), **more)
+
+
+def statuses(result: Result) -> dict[str, str]:
+    return {attempt.name: attempt.status for attempt in result.attempts}
+
+
+def most_at_a_time(lines: list[str]) -> int:
+    """Of lines that jobs appended, `+ NAME` when they began and `- NAME` before they ended."""
+    now = most = 0
+    for line in lines:
+        now += 1 if line.startswith("+") else -1
+        most = max(most, now)
+    return most
+
+
+def test_jobs_that_fit_run_at_the_same_time(place: Place) -> None:
+    jobs = f"- {{name: a, command: '{MEET.format('a', 'b')}'}}\n- {{name: b, command: '{MEET.format('b', 'a')}'}}\n"
+    result = a_run(place.folder, f"jobs:\n{jobs}").run()
+    assert {"a": "completed", "b": "completed"} == statuses(result)
+    assert (2, True) == (result.concurrency_peak, result.succeeded)
+
+
+@pytest.mark.parametrize("asks", ["cpus: 0.7", "cpus: 0.1, memory: 400m"])
+def test_no_more_run_than_fit_what_there_is(place: Place, asks: str) -> None:
+    script = "echo + {i} >>log; sleep 0.02; echo - {i} >>log"
+    spec = f"jobs:\n- {{name: 'a_{{i}}', command: '{script}', parameters: {{i: '1:30'}}, resource_requirements: {{{asks}}}}}"  # noqa: E501
+    result = a_run(place.folder, spec, cpus=2).run()
+    lines = place.lines("log")
+    assert 60 == len(lines)
+    assert most_at_a_time(lines) <= 2
+    assert (2, True) == (result.concurrency_peak, result.succeeded)
+
+
+def test_a_job_starts_the_moment_the_last_it_needs_is_done(place: Place) -> None:
+    # The slow one, which it does not need, waits for it to begin.
+    spec = f"""
+jobs:
+  - {{name: slow, command: '{MEET.format("slow", "after")}'}}
+  - {{name: first, command: 'true'}}
+  - {{name: after, command: 'touch here.after', blocked_by: [first]}}
+"""
+    assert a_run(place.folder, spec).run().succeeded
+
+
+def test_each_job_sees_the_gpus_that_are_its_own(place: Place) -> None:
+    script = "echo $CUDA_VISIBLE_DEVICES >gpus.{i}; touch here.{i}; until [ -e here.1 -a -e here.2 ]; do sleep 0.01; done"
+    spec = f"""
+jobs:
+  - {{name: 'g_{{i}}', command: '{script}', parameters: {{i: [1, 2]}}, resource_requirements: {{cpus: 0.1, gpus: 2}}}}
+  - {{name: later, command: 'echo $CUDA_VISIBLE_DEVICES >gpus.later', blocked_by: [g_1, g_2], resource_requirements: {{gpus: 4}}}}
+  - {{name: none, command: 'echo $CUDA_VISIBLE_DEVICES >gpus.none'}}
+"""  # noqa: E501
+    assert a_run(place.folder, spec, gpus=4).run().succeeded
+    first, second = (set(place.lines(f"gpus.{i}")[0].split(",")) for i in (1, 2))
+    assert {"0", "1", "2", "3"} == first | second
+    assert not first & second
+    assert "0,1,2,3" == ",".join(sorted(place.lines("gpus.later")[0].split(",")))
+    assert [""] == place.lines("gpus.none")
+
+
+def test_of_gpus_that_we_were_given_ourselves_jobs_get_some(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-7f")
+    spec = "jobs:\n- {name: a, command: 'echo $CUDA_VISIBLE_DEVICES >gpus', resource_requirements: {gpus: 2}}"
+    assert a_run(place.folder, spec, gpus=2).run().succeeded
+    assert {"5", "GPU-7f"} == set(place.lines("gpus")[0].split(","))
+
+
+class Ears(Listener):
+    """Hears all, and says what it heard."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def started(self, running: Running) -> None:
+        self.heard.append(f"started {running.job.name}")
+
+    def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
+        self.heard.append(f"ended {attempt.name} {attempt.status}{' again' if again else ''}")
+
+    def blocked(self, job: Job, by: Job) -> None:
+        self.heard.append(f"blocked {job.name} by {by.name}")
+
+
+FAILING = """
+jobs:
+  - {name: bad, command: 'exit 3'}
+  - {name: near, command: 'true', blocked_by: [bad]}
+  - {name: far, command: 'true', blocked_by: [near, good]}
+  - {name: good, command: 'true'}
+"""
+
+
+def test_what_needs_a_failed_job_is_blocked_near_and_far_and_the_rest_goes_on(place: Place) -> None:
+    ears = Ears()
+    result = a_run(place.folder, FAILING, cpus=1, listener=ears).run()
+    assert {"bad": "failed", "good": "completed"} == statuses(result)
+    assert ({2: 1, 3: 1}, False, 0) == (result.blocked, result.succeeded, result.not_begun)
+    assert [
+        "started bad", "ended bad failed", "blocked near by bad", "blocked far by bad", "started good",
+        "ended good completed",
+    ] == ears.heard  # fmt: skip
+
+
+class Deaf(Listener):
+    def started(self, running: Running) -> None:
+        raise OSError("the terminal is gone")
+
+    ended = blocked = started  # type: ignore[assignment]
+
+
+def test_a_listener_that_fails_does_not_stop_the_work(place: Place) -> None:
+    warnings: list[str] = []
+    result = a_run(place.folder, FAILING, listener=Deaf(), warn=warnings.append).run()
+    assert {"bad": "failed", "good": "completed"} == statuses(result)
+    assert any("the terminal is gone" in warning for warning in warnings)
+    assert len(set(warnings)) == len(warnings)
+
+
+class Breaking(LocalEngine):
+    """An engine whose second task goes wrong in a way that nobody thought of."""
+
+    def _begin_and_wait(self, task: Task) -> Ended:
+        if task.number == 2:
+            raise ArithmeticError("nobody thought of it")
+        return super()._begin_and_wait(task)
+
+
+def test_an_engine_that_breaks_ends_the_run_and_leaves_nothing_running(place: Place) -> None:
+    spec = "jobs:\n- {name: long, command: sleep 60}\n- {name: broken, command: sleep 60}\n"
+    with pytest.raises(ArithmeticError):
+        a_run(place.folder, spec, engine=Breaking).run()
+    assert [] == running_in(place.folder)
+
+
+STOPPABLE = """
+jobs:
+  - {name: a, command: 'trap "exit 0" TERM; echo >a; while :; do sleep 0.02; done', retry: {times: 3, on: [143, 137]}}
+  - {name: b, command: 'echo >b; exec sleep 60', retry: {times: 3, on: [143, 137]}}
+  - {name: after_a, command: 'touch began', blocked_by: [a]}
+  - {name: after_b, command: 'touch began', blocked_by: [b]}
+  - {name: waits, command: 'touch began'}
+"""
+
+
+def test_stop_ends_what_runs_and_nothing_begins_or_is_tried_again(place: Place) -> None:
+    run = a_run(place.folder, STOPPABLE)
+    results: list[Result] = []
+    thread = threading.Thread(target=lambda: results.append(run.run()))
+    thread.start()
+    place.await_lines("a", 1)
+    place.await_lines("b", 1)
+    run.stop()
+    thread.join()
+    (result,) = results
+    assert {"a": "cancelled", "b": "cancelled"} == statuses(result)
+    assert (True, False, {}, 3) == (result.stopped, result.succeeded, result.blocked, result.not_begun)
+    assert not (place.folder / "began").exists()
+    assert [] == running_in(place.folder)
+
+
+def test_one_that_is_stopped_before_it_runs_begins_nothing(place: Place) -> None:
+    run = a_run(place.folder, STOPPABLE)
+    run.stop()
+    result = run.run()
+    assert ({}, 5, True) == (statuses(result), result.not_begun, result.stopped)
+
+
+HOG = "x = b'x' * (150 << 20); import time; time.sleep(0.2)"
+
+
+def test_a_job_that_ran_out_of_memory_completes_with_more_and_each_attempt_tells_what_it_asked_for(place: Place) -> None:
+    spec = f"""
+jobs:
+  - name: hog
+    command: [python3, -c, "{HOG}"]
+    resource_requirements: {{memory: 64m}}
+    retry: {{times: 3, grow: {{memory: 2}}}}
+"""
+    ears = Ears()
+    result = a_run(place.folder, spec, enforce=True, listener=ears).run()
+    assert ["oom", "oom", "completed"] == [attempt.status for attempt in result.attempts]
+    assert [1, 2, 3] == [attempt.attempt for attempt in result.attempts]
+    assert [64 * MIB, 128 * MIB, 256 * MIB] == [attempt.memory_bytes for attempt in result.attempts]
+    assert result.succeeded
+    assert ["ended hog oom again", "ended hog oom again", "ended hog completed"] == ears.heard[1::2]
+    kept = open_store(str(place.store), print)
+    assert [64 * MIB, 128 * MIB, 256 * MIB] == [
+        kept.record(attempt.run)["requirement"]["memory_bytes"] for attempt in result.attempts
+    ]
+
+
+def test_a_job_that_had_all_the_memory_there_is_is_given_up(place: Place) -> None:
+    spec = f"""
+jobs:
+  - name: hog
+    command: [python3, -c, "{HOG.replace("150", "1500")}"]
+    resource_requirements: {{memory: 800m}}
+    retry: {{times: 9}}
+"""
+    result = a_run(place.folder, spec, enforce=True).run()
+    assert [("oom", 800 * MIB), ("oom", 1024 * MIB)] == [(each.status, each.memory_bytes) for each in result.attempts]
+
+
+def test_a_job_that_ran_out_of_time_completes_with_more(place: Place) -> None:
+    spec = """
+jobs:
+  - name: slow
+    command: 'echo $JOBMETER_ATTEMPT >>tries; [ $JOBMETER_ATTEMPT = 3 ] || sleep 60'
+    resource_requirements: {runtime: 0.2s}
+    retry: {times: 2, grow: {runtime: 10}}
+"""
+    result = a_run(place.folder, spec, enforce=True).run()
+    assert ["timeout", "timeout", "completed"] == [attempt.status for attempt in result.attempts]
+    assert [0.2, 2.0, 20.0] == pytest.approx([attempt.runtime_seconds for attempt in result.attempts])
+    assert ["1", "2", "3"] == place.lines("tries")
+
+
+def test_exit_codes_are_tried_again_as_often_as_the_spec_says(place: Place) -> None:
+    spec = """
+jobs:
+  - {name: flaky, command: '[ $JOBMETER_ATTEMPT = 3 ] || exit 75', retry: {times: 2, on: [75]}}
+  - {name: hopeless, command: 'exit 75', retry: {times: 2, on: [75]}}
+  - {name: other, command: 'exit 1', retry: {times: 2, on: [75]}}
+  - {name: nowhere, command: [no-such-program], retry: {times: 1, on: [127]}}
+"""
+    result = a_run(place.folder, spec).run()
+    tries = [attempt.name for attempt in result.attempts]
+    assert {"flaky": 3, "hopeless": 3, "other": 1, "nowhere": 2} == {name: tries.count(name) for name in tries}
+    assert ["hopeless", "nowhere", "other"] == sorted(attempt.name for attempt in result.failed)
+
+
+def test_numbers_of_attempts_go_on_where_earlier_ones_ended_and_their_times_begin_anew(place: Place) -> None:
+    spec = "jobs:\n- {name: a, command: 'exit 75', retry: {times: 1, on: [75]}}\n"
+    first = a_run(place.folder, spec).run()
+    second = a_run(place.folder, spec, before=first.attempts).run()
+    assert [1, 2, 3, 4] == [attempt.attempt for attempt in (*first.attempts, *second.attempts)]
+
+
+def test_hundreds_of_jobs_leave_no_descriptor_and_no_thread(place: Place) -> None:
+    def held() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    class Counting(Listener):
+        def __init__(self) -> None:
+            self.counts: list[int] = []
+
+        def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
+            self.counts.append(held())
+
+    a_run(place.folder, "jobs: [{name: a, command: 'true'}]").run()
+    before, threads = held(), threading.active_count()
+    spec = "jobs:\n- {name: 'a_{i}', command: [\"true\"], parameters: {i: '1:300'}}\n"
+    counting = Counting()
+    run = a_run(place.folder, spec, listener=counting)
+    lock = 1  # each run holds the lock of its directory
+    assert run.run().succeeded
+    assert before + lock == held()
+    # Of the two at a time, as many at the end as at the beginning; some are being opened while we count.
+    assert max(counting.counts[-100:]) <= max(counting.counts[:100]) + 10
+    wait_for(lambda: threading.active_count() <= threads, "the end of the threads")
+
+
+def test_a_store_that_cannot_be_written_is_one_error_and_nothing_starts(place: Place) -> None:
+    run = a_run(place.folder, "jobs: [{name: a, command: 'touch began'}]")
+    (place.store / "journal").touch()
+    with pytest.raises(StoreError):
+        run.run()
+    assert not (place.folder / "began").exists()

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from jobmeter.workflow.capacity import Capacity
+from jobmeter.workflow.plan import Job
+from jobmeter.workflow.scheduling import Blocked, Scheduler
+from tests.workflow.jobs import a_job
+
+GIB = 2**30
+
+
+def started(scheduler: Scheduler) -> list[int]:
+    return [job.number for job, _ in scheduler.startable()]
+
+
+def a_scheduler(jobs: Iterable[Job], cpus: float = 2, memory: int | None = None, gpus: int = 0) -> Scheduler:
+    return Scheduler(list(jobs), Capacity(cpus, memory, gpus))
+
+
+def test_jobs_start_in_their_order_while_they_fit_and_the_next_when_one_ends() -> None:
+    scheduler = a_scheduler([a_job(number) for number in (1, 2, 3, 4)])
+    assert [1, 2] == started(scheduler)
+    assert (2, 2) == (scheduler.running, scheduler.waiting)
+    scheduler.completed(2)
+    assert [3] == started(scheduler)
+    assert (2, 1) == (scheduler.running, scheduler.waiting)
+
+
+def test_who_asks_for_no_cpus_is_taken_to_need_one() -> None:
+    assert [1] == started(a_scheduler([a_job(1), a_job(2)], cpus=1.5))
+
+
+def test_memory_counts_as_cpus_do_where_it_is_known() -> None:
+    jobs = [a_job(number, cpus=0.1, memory_bytes=3 * GIB) for number in (1, 2, 3)]
+    assert [1, 2] == started(a_scheduler(jobs, memory=8 * GIB))
+    assert [1, 2, 3] == started(a_scheduler(jobs, memory=None))
+
+
+def test_the_one_that_matters_most_of_those_that_fit_is_first() -> None:
+    jobs = [a_job(1), a_job(2)._replace(priority=5), a_job(3, cpus=2)._replace(priority=9), a_job(4)]
+    scheduler = a_scheduler(jobs)
+    assert [3] == started(scheduler)
+    scheduler.completed(3)
+    assert [2, 1] == started(scheduler)
+
+
+def test_a_small_job_does_not_wait_behind_a_large_one_that_does_not_fit() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2, cpus=2)._replace(priority=9), a_job(3)._replace(priority=10)])
+    assert [3, 1] == started(scheduler)
+    scheduler.completed(3)
+    assert [] == started(scheduler)
+    scheduler.completed(1)
+    assert [2] == started(scheduler)
+
+
+def test_a_dependant_starts_when_the_last_it_needs_is_done() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2), a_job(3, 1, 2)])
+    assert [1, 2] == started(scheduler)
+    scheduler.completed(1)
+    assert [] == started(scheduler)
+    scheduler.completed(2)
+    assert [3] == started(scheduler)
+
+
+def test_what_was_done_before_is_not_run_and_keeps_nobody_waiting() -> None:
+    scheduler = Scheduler([a_job(1), a_job(2, 1), a_job(3, 2)], Capacity(2, None), done={1, 2})
+    assert scheduler.waiting == 1
+    assert [3] == started(scheduler)
+
+
+def test_ten_jobs_of_a_tenth_fit_one_cpu_and_an_eleventh_does_not() -> None:
+    jobs = [a_job(number, cpus=0.1) for number in range(1, 12)]
+    assert list(range(1, 11)) == started(a_scheduler(jobs, cpus=1))
+
+
+def test_the_whole_machine_is_free_again_after_many_fractions_of_it() -> None:
+    fractions = [a_job(number, cpus=(0.1, 0.2, 0.7, 1 / 3)[number % 4]) for number in range(1, 5001)]
+    scheduler = a_scheduler([*fractions, a_job(5001, *range(1, 5001), cpus=4)], cpus=4)
+    begun = started(scheduler)
+    while len(begun) < 5000:
+        for number in started_now(begun, scheduler):
+            scheduler.completed(number)
+        begun += started(scheduler)
+    for number in started_now(begun, scheduler):
+        scheduler.completed(number)
+    assert [5001] == started(scheduler)
+
+
+def started_now(begun: list[int], scheduler: Scheduler) -> list[int]:
+    return [number for number in begun[-scheduler.running :] if not scheduler.is_settled(number)]
+
+
+def test_gpus_are_each_one_job_s_own_and_given_back() -> None:
+    jobs = [a_job(1, cpus=0.1, gpus=2), a_job(2, cpus=0.1, gpus=1), a_job(3, cpus=0.1, gpus=1), a_job(4, cpus=0.1)]
+    scheduler = a_scheduler(jobs, gpus=3)
+    devices = {job.number: given for job, given in scheduler.startable()}
+    assert {1: 2, 2: 1, 4: 0} == {number: len(given) for number, given in devices.items()}
+    assert [0, 1, 2] == sorted(device for given in devices.values() for device in given)
+    scheduler.completed(2)
+    ((third, given),) = scheduler.startable()
+    assert (3, devices[2]) == (third.number, given)
+
+
+def test_what_needs_a_failed_job_is_given_up_near_and_far_and_the_rest_goes_on() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2, 1), a_job(3, 2), a_job(4, 3, 5), a_job(5), a_job(6, 5)])
+    assert [1, 5] == started(scheduler)
+    assert {Blocked(2, 1), Blocked(3, 1), Blocked(4, 1)} == set(scheduler.failed(1))
+    assert 1 == scheduler.waiting
+    scheduler.completed(5)
+    assert [6] == started(scheduler)
+
+
+def test_a_job_blocked_by_two_failures_is_told_of_once() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2), a_job(3, 1, 2)])
+    started(scheduler)
+    assert [Blocked(3, 1)] == scheduler.failed(1)
+    assert [] == scheduler.failed(2)
+
+
+def test_another_attempt_waits_for_the_room_it_asks_for() -> None:
+    jobs = [a_job(1, cpus=0.1, memory_bytes=GIB), a_job(2, cpus=0.1, memory_bytes=3 * GIB)]
+    scheduler = a_scheduler(jobs, memory=4 * GIB)
+    assert [1, 2] == started(scheduler)
+    grown = jobs[0].requirement._replace(memory_bytes=2 * GIB)
+    scheduler.again(1, grown)
+    assert [] == started(scheduler)
+    scheduler.completed(2)
+    assert [1] == started(scheduler)
+    assert grown == scheduler.requirement(1)
+
+
+def test_after_stop_nothing_starts_not_even_what_becomes_ready_then() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2), a_job(3), a_job(4, 1)])
+    started(scheduler)
+    scheduler.stop()
+    scheduler.completed(1)
+    assert [] == started(scheduler)
+    assert 2 == scheduler.waiting
+
+
+def test_what_needs_a_cancelled_job_only_waits() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2, 1), a_job(3, 2)])
+    started(scheduler)
+    scheduler.stop()
+    scheduler.cancelled(1)
+    assert (0, 2) == (scheduler.running, scheduler.waiting)
+    assert not scheduler.is_settled(2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_workflow_runs_to_its_end_within_the_machine_and_never_idles_it(seed: int) -> None:
+    chance = random.Random(seed)
+    jobs = [
+        a_job(
+            number,
+            *chance.sample(range(1, number), min(chance.randrange(3), number - 1)),
+            cpus=chance.choice((0.3, 1, 2.5, 4)),
+            memory_bytes=chance.choice((None, GIB, 5 * GIB)),
+            gpus=chance.choice((0, 0, 1, 2)),
+        )._replace(priority=chance.randrange(3))
+        for number in range(1, 151)
+    ]
+    scheduler = a_scheduler(jobs, cpus=4, memory=8 * GIB, gpus=2)
+    held: dict[int, tuple[Job, list[int]]] = {}
+    done: set[int] = set()
+    while len(done) < len(jobs):
+        for job, devices in scheduler.startable():
+            assert job.number not in held
+            assert job.number not in done
+            assert set(job.blocked_by) <= done
+            held[job.number] = job, devices
+        used = [job for job, _ in held.values()]
+        cpus, memory = 4 - sum(job.requirement.cpus or 1 for job in used), 8 * GIB - sum(map(bytes_of, used))
+        given = [device for _, devices in held.values() for device in devices]
+        assert cpus >= -1e-6
+        assert memory >= 0
+        assert len(set(given)) == len(given)
+        assert set(given) <= {0, 1}
+        for job in jobs:
+            if job.number not in held and job.number not in done and set(job.blocked_by) <= done:
+                fits = (job.requirement.cpus or 1) <= cpus and bytes_of(job) <= memory and job.gpus <= 2 - len(given)
+                assert not fits, f"{job.name} fits and waits"
+        number = chance.choice(list(held))
+        del held[number]
+        done.add(number)
+        scheduler.completed(number)
+    assert [] == started(scheduler)
+
+
+def bytes_of(job: Job) -> int:
+    return job.requirement.memory_bytes or 0

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.status import WorkflowStatus, status_of
+from tests.workflow.attempted import an_attempt
+
+CHAIN: dict[str, Any] = {
+    "started": "2026-01-31T12:00:10.000Z",
+    "jobs": [
+        {"job_id": 1, "name": "a", "blocked_by": []},
+        {"job_id": 2, "name": "b", "blocked_by": [1]},
+        {"job_id": 3, "name": "c", "blocked_by": [2]},
+        {"job_id": 4, "name": "d", "blocked_by": []},
+    ],
+}
+
+
+def status(*attempts: Attempt, being_run: bool = False) -> WorkflowStatus:
+    return status_of(CHAIN, attempts, being_run=being_run)
+
+
+def statuses(found: WorkflowStatus) -> list[str]:
+    return [job.status for job in found.jobs]
+
+
+def test_what_has_not_begun_waits() -> None:
+    found = status(an_attempt(1, second=11), an_attempt(2, "running", second=12), being_run=True)
+    assert ["completed", "running", "waiting", "waiting"] == statuses(found)
+    assert {"completed": 1, "running": 1, "waiting": 2} == found.counts
+    assert "running" == found.state
+
+
+def test_what_needs_a_failed_job_is_blocked_near_and_far_with_the_reason() -> None:
+    found = status(an_attempt(1, "failed"))
+    assert ["failed", "blocked", "blocked", "waiting"] == statuses(found)
+    assert ["failed with exit code 1", "needs a, which failed", "needs a, which failed", ""] == [
+        job.reason for job in found.jobs
+    ]
+    assert "failed" == found.state
+
+
+def test_what_needs_a_cancelled_job_waits_and_the_whole_is_stopped() -> None:
+    found = status(an_attempt(1, "cancelled"))
+    assert ["cancelled", "waiting", "waiting", "waiting"] == statuses(found)
+    assert "stopped" == found.state
+
+
+def test_a_job_that_ran_when_its_runner_was_killed_is_lost() -> None:
+    found = status(an_attempt(1, "running"))
+    assert ["lost", "waiting", "waiting", "waiting"] == statuses(found)
+    assert "stopped" == found.state
+
+
+def test_all_completed_is_completed() -> None:
+    assert "completed" == status(*map(an_attempt, (1, 2, 3, 4))).state
+
+
+def test_the_last_attempt_tells_how_a_job_is() -> None:
+    first, second = an_attempt(1, "oom", second=1), an_attempt(1, attempt=2, second=2)
+    assert "completed" == status(second, first).jobs[0].status
+
+
+@pytest.mark.parametrize("ended", ["failed", "lost", "cancelled", "oom"])
+def test_what_an_earlier_runner_left_undone_waits_for_the_present_one(ended: str) -> None:
+    before = an_attempt(1, ended, second=1)
+    assert ["waiting"] * 4 == statuses(status(before, being_run=True))
+    again = an_attempt(1, ended, attempt=2, second=20)
+    assert ended == status(before, again, being_run=True).jobs[0].status
+
+
+def test_an_attempt_at_a_job_that_left_the_spec_is_no_job_of_it() -> None:
+    assert ["waiting"] * 4 == statuses(status(an_attempt(9, "failed")))
