@@ -23,6 +23,8 @@ COMMANDS = (
     ("show",),
     ("show", "train-full"),
     ("stats",),
+    ("check", "--exit-zero"),
+    ("check", "--exit-zero", "--since", "500d"),
 )
 LIMIT = 1.0
 RATE = 20_000

@@ -30,7 +30,9 @@ def test_a_job_is_another_when_what_it_executes_or_where_is_another(tmp_path: Pa
     assert fingerprint(job_of(tmp_path, "labels: {}")) != fingerprint(job_of(tmp_path, field))
 
 
-@pytest.mark.parametrize("field", ["labels: {a: b}", "priority: 3", "retry: {times: 2}", "resource_requirements: {cpus: 1}"])
+@pytest.mark.parametrize(
+    "field", ["labels: {a: b}", "priority: 3", "retry: {times: 2}", "resource_requirements: {cpus: 1}"]
+)
 def test_a_job_is_the_same_when_only_what_is_asked_for_or_said_of_it_changes(tmp_path: Path, field: str) -> None:
     assert fingerprint(job_of(tmp_path, "labels: {}")) == fingerprint(job_of(tmp_path, field))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from pathlib import Path
@@ -16,7 +17,7 @@ from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.plan import Job
-from jobmeter.workflow.run import Listener, Result, RunOptions, Running, WorkflowRun
+from jobmeter.workflow.run import Listener, Result, Running, RunOptions, WorkflowRun
 from tests.workflow.live import Place, running_in, wait_for
 from tests.workflow.writing import plan_of
 
@@ -25,7 +26,9 @@ MEET = "touch here.{0}; until [ -e here.{1} ]; do sleep 0.01; done"
 """Ends only where the other runs at the same time."""
 
 
-def a_run(folder: Path, text: str, *, cpus: float = 2, gpus: int = 0, enforce: bool = False, **more: Any) -> WorkflowRun:
+def a_run(
+    folder: Path, text: str, *, cpus: float = 2, gpus: int = 0, enforce: bool = False, **more: Any
+) -> WorkflowRun:
     plan = plan_of(folder, text)
     directory = new_run(str(folder / "store"), plan.name)
     capacity = Capacity(cpus, 1024 * MIB, gpus)
@@ -76,7 +79,9 @@ jobs:
 
 
 def test_each_job_sees_the_gpus_that_are_its_own(place: Place) -> None:
-    script = "echo $CUDA_VISIBLE_DEVICES >gpus.{i}; touch here.{i}; until [ -e here.1 -a -e here.2 ]; do sleep 0.01; done"
+    script = (
+        "echo $CUDA_VISIBLE_DEVICES >gpus.{i}; touch here.{i}; until [ -e here.1 -a -e here.2 ]; do sleep 0.01; done"
+    )
     spec = f"""
 jobs:
   - {{name: 'g_{{i}}', command: '{script}', parameters: {{i: [1, 2]}}, resource_requirements: {{cpus: 0.1, gpus: 2}}}}
@@ -201,7 +206,9 @@ def test_one_that_is_stopped_before_it_runs_begins_nothing(place: Place) -> None
 HOG = "x = b'x' * (150 << 20); import time; time.sleep(0.2)"
 
 
-def test_a_job_that_ran_out_of_memory_completes_with_more_and_each_attempt_tells_what_it_asked_for(place: Place) -> None:
+def test_a_job_that_ran_out_of_memory_completes_with_more_and_each_attempt_tells_what_it_asked_for(
+    place: Place,
+) -> None:
     spec = f"""
 jobs:
   - name: hog
@@ -281,13 +288,14 @@ def test_hundreds_of_jobs_leave_no_descriptor_and_no_thread(place: Place) -> Non
             self.counts.append(held())
 
     a_run(place.folder, "jobs: [{name: a, command: 'true'}]").run()
+    gc.collect()  # what other tests left open
     before, threads = held(), threading.active_count()
     spec = "jobs:\n- {name: 'a_{i}', command: [\"true\"], parameters: {i: '1:300'}}\n"
     counting = Counting()
     run = a_run(place.folder, spec, listener=counting)
     lock = 1  # each run holds the lock of its directory
     assert run.run().succeeded
-    assert before + lock == held()
+    assert held() <= before + lock
     # Of the two at a time, as many at the end as at the beginning; some are being opened while we count.
     assert max(counting.counts[-100:]) <= max(counting.counts[:100]) + 10
     wait_for(lambda: threading.active_count() <= threads, "the end of the threads")

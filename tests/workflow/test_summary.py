@@ -21,9 +21,7 @@ def test_totals_are_sums_over_every_attempt_failed_ones_too() -> None:
 def test_what_was_not_measured_or_not_asked_for_is_not_compared() -> None:
     asked_only = an_attempt(1, wall_seconds=HOUR, cpus=4.0, memory_bytes=4 * GIB)
     used_only = an_attempt(2, wall_seconds=HOUR, cpu_seconds=HOUR, memory_peak_bytes=GIB)
-    both = an_attempt(
-        3, wall_seconds=HOUR, cpu_seconds=HOUR, cpus=2.0, memory_bytes=2 * GIB, memory_peak_bytes=GIB
-    )
+    both = an_attempt(3, wall_seconds=HOUR, cpu_seconds=HOUR, cpus=2.0, memory_bytes=2 * GIB, memory_peak_bytes=GIB)
     found = totals([asked_only, used_only, both])
     assert (0.5, 0.5) == pytest.approx((found.cpu_efficiency, found.memory_efficiency))
 

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from jobmeter.launch.supervisor import GRACE
 from tests.workflow.live import LONG, Place, guard_of, kill, lives, running_in, wait_for
 
 LONG_JOBS = """
@@ -80,7 +81,9 @@ def read(terminal: int) -> bytes:
         return b""
 
 
-STUBBORN = "name: stubborn\njobs: [{name: a, command: 'trap \"\" TERM INT; echo $$ >pids; while :; do sleep 0.05; done'}]"
+STUBBORN = (
+    "name: stubborn\njobs: [{name: a, command: 'trap \"\" TERM INT; echo $$ >pids; while :; do sleep 0.05; done'}]"
+)
 
 
 def test_a_job_that_ignores_the_farewell_is_killed_in_the_end(place: Place) -> None:
@@ -95,11 +98,10 @@ def test_a_job_that_ignores_the_farewell_is_killed_in_the_end(place: Place) -> N
 def test_a_second_signal_spares_the_farewell(place: Place) -> None:
     runner = place.start_run(STUBBORN)
     place.await_running("pids")
-    began = time.monotonic()
     runner.send_signal(signal.SIGINT)
     time.sleep(1.2)  # what comes sooner is the same call to a group
     assert 130 == kill(runner, signal.SIGINT)
-    assert time.monotonic() - began < 4.5, "it waited for the end of the grace"
+    assert place.result("a")["wall_seconds"] < GRACE
     assert [] == running_in(place.folder)
 
 
@@ -157,7 +159,6 @@ def test_after_twenty_kills_every_job_is_done_and_only_those_in_flight_ran_again
     chance = random.Random(seed)
     spec = str(place.write(TWO_HUNDRED))
     words = ["run", spec]
-    in_flight: collections.Counter[str] = collections.Counter()
     for _ in range(20):
         runner = place.start(*words, "--quiet", "--cpus", "4")
         before = len(place.lines("log"))
@@ -169,19 +170,17 @@ def test_after_twenty_kills_every_job_is_done_and_only_those_in_flight_ran_again
         wait_for(lambda: running_in(place.folder) == [], "the end of all jobs")
         if (place.store / "workflows/killed/1/plan.json").exists():
             words = ["resume", "killed"]
-            in_flight.update(name for name, status in place.statuses("killed").items() if status == "lost")
     done = place.call(*words, "--quiet", "--cpus", "4")
     assert 0 == done.returncode, done.stderr
     begun = collections.Counter(line[2:] for line in place.lines("log") if line.startswith("+"))
     jobs = [f"{step}_{number}" for step in "ab" for number in range(1, 101)]
-    assert set(jobs) == set(begun)
-    assert sum(in_flight.values()) > 0, "no kill met a job: choose another seed"
-    too_often = {name: begun[name] for name in jobs if begun[name] > 1 + in_flight[name]}
-    assert {} == too_often, f"began more than once more than they were in flight at kills: {in_flight}"
-    completed = collections.Counter(each["name"] for each in place.results("killed") if each["status"] == "completed")
-    assert dict.fromkeys(jobs, 1) == completed
-    for each in place.results("killed"):
-        if each["status"] == "completed":
-            assert each["cpu_seconds"] > 0
-            assert each["memory_peak_bytes"] > 0
+    results = place.results("killed")
+    in_flight = collections.Counter(each["name"] for each in results if each["status"] == "lost")
+    completed = [each for each in results if each["status"] == "completed"]
+    assert len(results) == sum(in_flight.values()) + len(completed)
+    assert dict.fromkeys(jobs, 1) == collections.Counter(each["name"] for each in completed)
+    # Four run at a time; there is a kill for each that was in flight, and for every other start an end.
+    assert 0 < sum(in_flight.values()) <= 4 * 20
+    assert {} == {name: begun[name] for name in jobs if not 1 <= begun[name] <= 1 + in_flight[name]}
+    assert all(each["cpu_seconds"] > 0 and each["memory_peak_bytes"] > 0 for each in completed)
     assert [] == running_in(place.folder)

@@ -154,7 +154,7 @@ jobs:
     ]
 
 
-NAMES = ["with a space", "it's \"quoted\"", "größe-数据-🐍", "-rf", "--help", "a" * 200, "$HOME", "a;b|c&d", "[x]{y}"]
+NAMES = ["with a space", 'it\'s "quoted"', "größe-数据-🐍", "-rf", "--help", "a" * 200, "$HOME", "a;b|c&d", "[x]{y}"]
 
 
 def test_jobs_may_have_odd_names(place: Place) -> None:
@@ -171,7 +171,9 @@ def test_jobs_may_have_odd_names(place: Place) -> None:
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
 def test_streams_that_are_closed_cost_nothing(place: Place, closed: str) -> None:
-    spec = place.write("name: closed\njobs: [{name: a, command: 'echo out; echo err >&2'}, {name: b, command: 'exit 3'}]")
+    spec = place.write(
+        "name: closed\njobs: [{name: a, command: 'echo out; echo err >&2'}, {name: b, command: 'exit 3'}]"
+    )
     words = ["sh", "-c", f'exec "$@" {closed}', "sh", *place.command("run", str(spec))]
     done = subprocess.run(words, env=place.environment(), cwd=place.folder, stderr=subprocess.PIPE, check=False)
     assert 1 == done.returncode, done.stderr
@@ -213,7 +215,9 @@ jobs:
 
 
 def test_two_runs_of_a_spec_at_one_time_are_two_runs(place: Place) -> None:
-    spec = "name: twice\njobs: [{name: a, command: 'echo $$ >>pids; until [ $(wc -l <pids) = 2 ]; do sleep 0.02; done'}]"
+    spec = (
+        "name: twice\njobs: [{name: a, command: 'echo $$ >>pids; until [ $(wc -l <pids) = 2 ]; do sleep 0.02; done'}]"
+    )
     first, second = place.start_run(spec), place.start_run(spec)
     assert [0, 0] == [first.wait(), second.wait()]
     for process in (first, second):
@@ -223,7 +227,7 @@ def test_two_runs_of_a_spec_at_one_time_are_two_runs(place: Place) -> None:
 
 def test_the_shepherd_in_python_does_as_well(place: Place) -> None:
     environment = {**place.environment(), "JOBMETER_SHEPHERD": "python"}
-    spec = "name: slow\njobs: [{name: a, command: 'exit 3'}, {name: b, command: 'echo hello'}, {name: c, command: [nowhere]}]"
+    spec = "name: py\njobs: [{name: a, command: exit 3}, {name: b, command: echo hello}, {name: c, command: [nowhere]}]"
     done = place.run(spec, env=environment)
     assert 1 == done.returncode
     assert {"a": "failed", "b": "completed", "c": "failed"} == place.statuses()

@@ -38,7 +38,9 @@ def main(arguments: list[str]) -> int:
         _print_reasons(plan, reasons)
         return 0
     if not reasons:
-        warn(f"workflow {directory.workflow}: all {len(plan.jobs)} jobs are done; nothing changed")
+        directory.keep_plan(plan, there_is)  # what was left to do may have left the spec
+        if not options.quiet:
+            warn(f"workflow {directory.workflow}: all {len(plan.jobs)} jobs are done; nothing is to be run")
         return 0
     done = frozenset(job.number for job in plan.jobs if job.number not in reasons)
     if not options.quiet:

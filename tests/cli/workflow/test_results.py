@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from tests.workflow.live import Place
+
+HEADINGS = [
+    "Job ID", "Job Name", "Attempt", "Status", "Return Code", "Wall Time", "Peak CPU %", "Avg CPU %", "Peak Mem (GB)",
+    "Avg Mem (GB)",
+]  # fmt: skip
+SPEC = """
+name: told
+jobs:
+  - {name: good, command: 'true'}
+  - {name: bad, command: '[ $JOBMETER_ATTEMPT = 3 ] || exit 9', retry: {times: 1, on: [9]}}
+  - {name: shot, command: 'kill -9 $$'}
+"""
+
+
+@pytest.fixture
+def told(place: Place) -> Place:
+    assert 1 == place.run(SPEC).returncode
+    return place
+
+
+def test_each_attempt_is_a_row_with_its_figures(told: Place) -> None:
+    rows = list(csv.reader(io.StringIO(told.call("results", "--csv").stdout)))
+    assert HEADINGS == rows[0]
+    assert [
+        ["1", "good", "1", "completed", "0"],
+        ["2", "bad", "1", "failed", "9"],
+        ["2", "bad", "2", "failed", "9"],
+        ["3", "shot", "1", "killed", "137"],
+    ] == [row[:5] for row in rows[1:]]
+    assert all(float(row[5]) > 0 for row in rows[1:])
+
+
+def test_the_table_has_the_same_columns(told: Place) -> None:
+    heading, *rows = told.call("results").stdout.splitlines()
+    assert [] == [name for name in HEADINGS if name not in heading]
+    assert 4 == len([row for row in rows if row.split()[:1] and row.split()[0].isdigit()])
+
+
+def test_json_has_numbers_in_base_units_and_only_what_was_measured(told: Place) -> None:
+    good = told.result("good")
+    assert (1, 1, "completed", 0) == (good["job_id"], good["attempt"], good["status"], good["return_code"])
+    assert good["memory_peak_bytes"] > 4096
+    assert isinstance(good["wall_seconds"], float)
+    assert None not in good.values()
+    assert "signal" not in good
+    assert 9 == told.result("shot")["signal"]
+
+
+def test_runs_are_kept_apart(told: Place) -> None:
+    assert 1 == told.run(SPEC.replace("retry: {times: 1, on: [9]}", "retry: {times: 0}")).returncode
+    assert (3, 4) == (len(told.results("told")), len(told.results("told", "--run-id", "1")))
+    assert (2, 1) == (told.json("results", "told")["run_id"], told.json("results", "told", "--run-id", "1")["run_id"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["told", "--run-id", "9"], "workflow told has no run 9. There are: 1."),
+        (["told", "--run-id", "x"], "'x' is not a whole number"),
+        (["told", "--run-id", "²"], "'²' is not a whole number"),
+        (["told", "--run-id", "-1"], "'-1' is not a whole number"),
+        (["tolled"], "there is no workflow 'tolled'. Did you mean 'told'?"),
+    ],
+)
+def test_a_run_that_is_not_there_is_one_clear_line(told: Place, words: list[str], message: str) -> None:
+    done = told.call("results", *words)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert message in done.stderr
+    assert 1 == done.stderr.count("\n"), done.stderr
