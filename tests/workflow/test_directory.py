@@ -12,7 +12,7 @@ import pytest
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import RunDirectory, all_runs, find_run, new_run, run_ids, workflows
-from tests.workflow.writing import plan_of
+from tests.workflow.spec.writing import plan_of
 
 SPEC = "name: {name}\njobs: [{{name: a, command: 'true'}}]\n"
 HOLDER = """

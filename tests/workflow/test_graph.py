@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobmeter.workflow.graph import critical_path, dependants, order, text_graph
-from tests.workflow.writing import plan_of
+from tests.workflow.spec.writing import plan_of
 
 SPEC = """
 name: night

@@ -6,7 +6,7 @@ import pytest
 
 from jobmeter.errors import UsageError
 from jobmeter.workflow.inputs import check_inputs
-from tests.workflow.writing import plan_of
+from tests.workflow.spec.writing import plan_of
 
 SPEC = """
 jobs:

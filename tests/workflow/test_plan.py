@@ -10,7 +10,7 @@ import pytest
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 from jobmeter.workflow.plan import Monitor, Retry, check_fit, load_plan
-from tests.workflow.writing import job_of, plan_of, refusal_of, write
+from tests.workflow.spec.writing import job_of, plan_of, refusal_of, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workflow" / "pipeline.yaml"
 

@@ -11,7 +11,7 @@ from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.resuming import fingerprint, reasons_to_run, renumber
 from tests.workflow.attempted import an_attempt
 from tests.workflow.jobs import a_job
-from tests.workflow.writing import job_of, plan_of
+from tests.workflow.spec.writing import job_of, plan_of
 
 
 def done(job: Job, *, second: int = 0, attempt: int = 1) -> Attempt:

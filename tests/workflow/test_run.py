@@ -19,7 +19,7 @@ from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.plan import Job
 from jobmeter.workflow.run import Listener, Result, Running, RunOptions, WorkflowRun
 from tests.workflow.live import Place, running_in, wait_for
-from tests.workflow.writing import plan_of
+from tests.workflow.spec.writing import plan_of
 
 MIB = 2**20
 MEET = "touch here.{0}; until [ -e here.{1} ]; do sleep 0.01; done"

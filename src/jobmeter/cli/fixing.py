@@ -40,9 +40,9 @@ def check_fix_options(options: argparse.Namespace, option: str) -> None:
 
 def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewritten:
     """Write the sizes, by step, into the spec of this plan; with `diff` only tell what would change."""
-    from jobmeter.workflow.loading import parse_document
-    from jobmeter.workflow.planning import make_plan
-    from jobmeter.workflow.rewrite import rewrite_requirements, write_spec
+    from jobmeter.workflow.spec.loading import parse_document
+    from jobmeter.workflow.spec.planning import make_plan
+    from jobmeter.workflow.spec.rewrite import rewrite_requirements, write_spec
 
     if not sizes:
         return Rewritten(plan.path, "", [], False)

@@ -7,8 +7,8 @@ import re
 from bisect import bisect_right
 from typing import NoReturn
 
-from jobmeter.workflow.nodes import Mapping, Node, Place, Scalar, Sequence
-from jobmeter.workflow.places import DEEPEST, Problem, too_deep
+from jobmeter.workflow.spec.nodes import Mapping, Node, Place, Scalar, Sequence
+from jobmeter.workflow.spec.places import DEEPEST, Problem, too_deep
 
 _TOKEN = re.compile(r'[ \t\r\n]*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from jobmeter.workflow.places import Problem, quote
+from jobmeter.workflow.spec.places import Problem, quote
 
 MOST_JOBS = 1_000_000
 _RANGE = re.compile(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobmeter.model import Requirement
-from jobmeter.workflow.amounts import READERS, USUAL, WRITERS
-from jobmeter.workflow.sizes import ASKED, SPELLINGS, wanted
+from jobmeter.workflow.spec.amounts import READERS, USUAL, WRITERS
+from jobmeter.workflow.spec.sizes import ASKED, SPELLINGS, wanted
 
 
 def rewrite_toml(text: str, sizes: Mapping[str, Requirement]) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from jobmeter.workflow.loading import Document
-from jobmeter.workflow.places import Path, Problem, nearest, quote, refuse
-from jobmeter.workflow.spec import Spec, kind_of
+from jobmeter.workflow.spec.loading import Document
+from jobmeter.workflow.spec.places import Path, Problem, nearest, quote, refuse
+from jobmeter.workflow.spec.schema import Spec, kind_of
 
 _MOST_TOLD = 1000
 
@@ -84,18 +84,18 @@ def _words(detail: Any, path: Path) -> str:
 
 def fields_at(path: Path) -> list[str]:
     """The fields that the schema has at a place of the document."""
-    from jobmeter.workflow import spec
+    from jobmeter.workflow.spec import schema
 
     names = [part for part in path if isinstance(part, str)]
     models: dict[tuple[str, ...], type[BaseModel]] = {
-        (): spec.Spec,
-        ("resource_monitor",): spec.MonitorSpec,
-        ("resource_requirements",): spec.NamedSizes,
-        ("jobs",): spec.JobSpec,
-        ("jobs", "resource_requirements"): spec.Sizes,
-        ("jobs", "retry"): spec.RetrySpec,
-        ("jobs", "retry", "grow"): spec.Grow,
-        ("jobs", "container"): spec.ContainerSpec,
+        (): schema.Spec,
+        ("resource_monitor",): schema.MonitorSpec,
+        ("resource_requirements",): schema.NamedSizes,
+        ("jobs",): schema.JobSpec,
+        ("jobs", "resource_requirements"): schema.Sizes,
+        ("jobs", "retry"): schema.RetrySpec,
+        ("jobs", "retry", "grow"): schema.Grow,
+        ("jobs", "container"): schema.ContainerSpec,
     }
     model = models.get(tuple(names))
     return list(model.model_fields) if model is not None else []

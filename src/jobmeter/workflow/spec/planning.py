@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from jobmeter.workflow.checking import check_document
-from jobmeter.workflow.command import Programs
-from jobmeter.workflow.dependencies import Neighbours, cycle_text, find_cycle
-from jobmeter.workflow.expansion import Draft, Expansion, waits_field
-from jobmeter.workflow.loading import Document
-from jobmeter.workflow.parameters import MOST_JOBS, too_many
-from jobmeter.workflow.places import Path, Problem, quote, refuse
 from jobmeter.workflow.plan import Job, Monitor, Plan
-from jobmeter.workflow.spec import NamedSizes, Spec
+from jobmeter.workflow.spec.checking import check_document
+from jobmeter.workflow.spec.command import Programs
+from jobmeter.workflow.spec.dependencies import Neighbours, cycle_text, find_cycle
+from jobmeter.workflow.spec.expansion import Draft, Expansion, waits_field
+from jobmeter.workflow.spec.loading import Document
+from jobmeter.workflow.spec.parameters import MOST_JOBS, too_many
+from jobmeter.workflow.spec.places import Path, Problem, quote, refuse
+from jobmeter.workflow.spec.schema import NamedSizes, Spec
 
 
 def make_plan(document: Document) -> Plan:

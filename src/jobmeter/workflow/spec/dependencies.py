@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from jobmeter.workflow.places import Problem, nearest, quote
+from jobmeter.workflow.spec.places import Problem, nearest, quote
 
 MOST_EDGES = 10_000_000
 _WILD = re.compile(r"[*?\[]")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jobmeter.workflow.parameters import Filler, combinations, parameter_values
-from tests.workflow.writing import plan_of, refusal_of
+from jobmeter.workflow.spec.parameters import Filler, combinations, parameter_values
+from tests.workflow.spec.writing import plan_of, refusal_of
 
 
 @pytest.mark.parametrize(

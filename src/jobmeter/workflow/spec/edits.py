@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping as Map
 
-from jobmeter.workflow.nodes import Mapping, Scalar
+from jobmeter.workflow.spec.nodes import Mapping, Scalar
 
 _PREFIX = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor, a tag
 _STEP = "  "  # of indentation

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jobmeter.workflow.command import Programs, shell_command
-from tests.workflow.writing import job_of, plan_of
+from jobmeter.workflow.spec.command import Programs, shell_command
+from tests.workflow.spec.writing import job_of, plan_of
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jobmeter.workflow.nodes import Mapping, Mark, Node, Scalar, Sequence
-from jobmeter.workflow.places import DEEPEST, Problem, too_deep
+from jobmeter.workflow.spec.nodes import Mapping, Mark, Node, Scalar, Sequence
+from jobmeter.workflow.spec.places import DEEPEST, Problem, too_deep
 
 MOST_REPEATED = 1_000_000
 """Values that aliases may repeat, all together: more is no spec but a trap."""

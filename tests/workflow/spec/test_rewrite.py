@@ -9,9 +9,9 @@ import pytest
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 from jobmeter.workflow.plan import load_plan
-from jobmeter.workflow.rewrite import rewrite_requirements, write_spec
+from jobmeter.workflow.spec.rewrite import rewrite_requirements, write_spec
+from tests.workflow.spec.writing import write
 from tests.workflow.test_plan import EXAMPLE
-from tests.workflow.writing import write
 
 GIB = 2**30
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from jobmeter.workflow import dependencies
-from jobmeter.workflow.dependencies import cycle_text, find_cycle
-from tests.workflow.writing import plan_of, refusal_of
+from jobmeter.workflow.spec import dependencies
+from jobmeter.workflow.spec.dependencies import cycle_text, find_cycle
+from tests.workflow.spec.writing import plan_of, refusal_of
 
 SWEEP = """
 jobs:

@@ -9,7 +9,7 @@ import pytest
 
 from jobmeter.errors import UsageError
 from jobmeter.workflow.plan import load_plan
-from tests.workflow.writing import plan_of, refusal_of
+from tests.workflow.spec.writing import plan_of, refusal_of
 
 OK = "jobs:\n- {name: a, command: x}\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
-from jobmeter.workflow.places import Path
+from jobmeter.workflow.spec.places import Path
 
 _KEY = re.compile(r"""\s*([\w"'. -]+?)\s*=""")
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")

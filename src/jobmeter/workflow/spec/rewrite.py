@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
-from jobmeter.workflow import nodes
-from jobmeter.workflow.amounts import READERS, USUAL, WRITERS
-from jobmeter.workflow.edits import Edits
-from jobmeter.workflow.loading import Document, parse_document, read_document
-from jobmeter.workflow.places import nearest, quote
 from jobmeter.workflow.plan import Plan
-from jobmeter.workflow.sizes import ASKED, FIELDS, SPELLINGS, wanted
+from jobmeter.workflow.spec import nodes
+from jobmeter.workflow.spec.amounts import READERS, USUAL, WRITERS
+from jobmeter.workflow.spec.edits import Edits
+from jobmeter.workflow.spec.loading import Document, parse_document, read_document
+from jobmeter.workflow.spec.places import nearest, quote
+from jobmeter.workflow.spec.sizes import ASKED, FIELDS, SPELLINGS, wanted
 
 
 def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
@@ -24,7 +24,7 @@ def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
     What several steps share, by name, alias or merge, becomes the largest of theirs; a step of which nothing is said
     counts with what it asks for now. UsageError when there is no such step, or the spec is wrong.
     """
-    from jobmeter.workflow.planning import make_plan
+    from jobmeter.workflow.spec.planning import make_plan
 
     document = read_document(path)
     plan = make_plan(document)
@@ -33,7 +33,7 @@ def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
         if step not in steps:
             raise UsageError(f"{path}: there is no job {quote(step)}. {nearest(step, steps)}")
     if document.format == "TOML":
-        from jobmeter.workflow.toml_rewrite import rewrite_toml
+        from jobmeter.workflow.spec.toml_rewrite import rewrite_toml
 
         text = rewrite_toml(document.text, sizes)
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol, Union
 
-from jobmeter.workflow.places import Path, Problem, quote
+from jobmeter.workflow.spec.places import Path, Problem, quote
 
 
 class Mark(Protocol):

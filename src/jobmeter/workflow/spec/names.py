@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jobmeter.workflow.places import Problem, quote
+from jobmeter.workflow.spec.places import Problem, quote
 
 LONGEST = 235
 """Bytes: file systems take 255, of which we need some for the attempt and the ending."""

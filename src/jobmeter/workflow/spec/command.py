@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from jobmeter.errors import JobmeterError
 from jobmeter.launch.program import find_program
-from jobmeter.workflow.places import Problem, quote
+from jobmeter.workflow.spec.places import Problem, quote
 
 SHELL = "/bin/sh"
 _SAFE = r"[\w@%+=:,./-]"

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from jobmeter.units import parse_bytes, parse_seconds
-from jobmeter.workflow.amounts import cpus_text, memory_text, seconds_text
+from jobmeter.workflow.spec.amounts import cpus_text, memory_text, seconds_text
 
 GIB = 2**30
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobmeter.model import Requirement
-from jobmeter.workflow.command import Programs, shell_command
-from jobmeter.workflow.names import check_name
-from jobmeter.workflow.parameters import Filler, Values, combinations, count_combinations, parameter_values
-from jobmeter.workflow.places import Path, Problem, nearest, quote
 from jobmeter.workflow.plan import Job, Retry
-from jobmeter.workflow.spec import ContainerSpec, JobSpec, NamedSizes, RetrySpec, Sizes
+from jobmeter.workflow.spec.command import Programs, shell_command
+from jobmeter.workflow.spec.names import check_name
+from jobmeter.workflow.spec.parameters import Filler, Values, combinations, count_combinations, parameter_values
+from jobmeter.workflow.spec.places import Path, Problem, nearest, quote
+from jobmeter.workflow.spec.schema import ContainerSpec, JobSpec, NamedSizes, RetrySpec, Sizes
 
 
 class Draft(NamedTuple):

@@ -10,8 +10,8 @@ from datetime import date, datetime, time
 from typing import Any, NamedTuple
 
 from jobmeter.errors import UsageError
-from jobmeter.workflow.nodes import Node, find, values
-from jobmeter.workflow.places import DEEPEST, Path, Problem, refuse, too_deep
+from jobmeter.workflow.spec.nodes import Node, find, values
+from jobmeter.workflow.spec.places import DEEPEST, Path, Problem, refuse, too_deep
 
 LARGEST = 256 * 2**20
 """Bytes. A spec written out for a million jobs has no more."""
@@ -30,7 +30,7 @@ class Document(NamedTuple):
     def line(self, path: Path) -> int | None:
         """The line of the value, or of its key; of the nearest around it when there is none."""
         if self.format == "TOML":
-            from jobmeter.workflow.toml_lines import find_line
+            from jobmeter.workflow.spec.toml_lines import find_line
 
             return find_line(self.text, path)
         if self.root is None:
@@ -88,10 +88,10 @@ def _compose(kind: str, text: str) -> Node | None:
     # A byte order mark is no part of the document.
     without_mark = text.removeprefix("\ufeff")
     if kind == "JSON":
-        from jobmeter.workflow.json_nodes import compose_json
+        from jobmeter.workflow.spec.json_nodes import compose_json
 
         return compose_json(without_mark) if without_mark.strip() else None
-    from jobmeter.workflow.yaml_nodes import compose_yaml
+    from jobmeter.workflow.spec.yaml_nodes import compose_yaml
 
     return compose_yaml(without_mark)
 
