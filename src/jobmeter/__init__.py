@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from jobmeter.api import Run, attach, run, run_workflow, start
+    from jobmeter.api import ContainerMeter, Run, attach, run, run_workflow, start
     from jobmeter.collectors.contract import Collector, Readings, Source, Target
     from jobmeter.errors import JobmeterError, NoData
+    from jobmeter.launch.container_spec import ContainerOptions
     from jobmeter.model import Across, Kind, Measurement, Quality
 
 __all__ = [
     "Across",
     "Collector",
+    "ContainerMeter",
+    "ContainerOptions",
     "JobmeterError",
     "Kind",
     "Measurement",
@@ -31,7 +34,7 @@ __all__ = [
     "start",
 ]
 
-_MODULES = ("api", "collectors.contract", "errors", "model")
+_MODULES = ("api", "collectors.contract", "errors", "model", "launch.container_spec")
 """Where the public names are. Loaded when one is first used: the command line needs none of them."""
 
 

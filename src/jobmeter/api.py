@@ -21,6 +21,8 @@ from jobmeter.settings import resolve
 from jobmeter.units import parse_bytes, parse_seconds
 
 if TYPE_CHECKING:
+    from jobmeter.launch.container_spec import ContainerOptions
+    from jobmeter.session.container import ContainerSession
     from jobmeter.workflow.run import Result as WorkflowResult
 
 _METER = Meter()
@@ -72,7 +74,7 @@ class Run:
 class RunningJob:
     """A job that was started; `wait` for its Run, or `cancel` it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | ContainerSession) -> None:
         self._session = session
         self._run: Run | None = None
 
@@ -107,13 +109,22 @@ def start(
     measurements: Sequence[str] | None = None,
     store: str | None = None,
     keep: bool = True,
+    container: str | ContainerOptions | None = None,
 ) -> RunningJob:
-    """Start a command and return at once. Options are those of `jobmeter run`; `keep=False` keeps no journal."""
+    """Start a command and return at once. Options are those of `jobmeter run`; `keep=False` keeps no journal.
+
+    `container` is an image to run it in, or ContainerOptions that tell more; `cwd` and `env` are then the container's.
+    """
     requirement = Requirement(
         cpus,
         parse_bytes(memory) if isinstance(memory, str) else memory,
         parse_seconds(runtime) if isinstance(runtime, str) else runtime,
     )
+    options = _measure_options(name, labels, interval, window, measurements, store, keep)
+    if container is not None:
+        contained = _contained(container, command, cwd, env, requirement, options)
+        contained.start()
+        return RunningJob(contained)
     job = JobOptions(
         command=[os.fspath(word) for word in command],
         directory=None if cwd is None else os.fspath(cwd),
@@ -122,7 +133,6 @@ def start(
         enforce=enforce,
         orphans=orphans,
     )
-    options = _measure_options(name, labels, interval, window, measurements, store, keep)
     session = Session(job, options, meter=_METER)
     session.start()
     return RunningJob(session)
@@ -169,6 +179,7 @@ def run_workflow(
     UsageError when the spec means nothing or a job can never fit; jobs that fail are no error.
     """
     from jobmeter.workflow.capacity import machine_capacity
+    from jobmeter.workflow.containers import check_containers
     from jobmeter.workflow.directory import new_run
     from jobmeter.workflow.inputs import check_inputs
     from jobmeter.workflow.plan import check_fit, load_plan
@@ -178,6 +189,7 @@ def run_workflow(
     capacity = machine_capacity(cpus, parse_bytes(memory) if isinstance(memory, str) else memory, gpus)
     check_fit(plan.jobs, *capacity)
     check_inputs(plan)
+    check_containers(plan.jobs)
     place = resolve("store", store)
     directory = new_run(place, plan.name)
     try:
@@ -185,6 +197,75 @@ def run_workflow(
         return WorkflowRun(plan, directory, RunOptions(place, capacity, enforce or plan.enforce, monitoring)).run()
     finally:
         directory.release()
+
+
+def _contained(
+    container: str | ContainerOptions,
+    command: Sequence[str],
+    cwd: str | os.PathLike[str] | None,
+    env: Mapping[str, str] | None,
+    requirement: Requirement,
+    options: MeasureOptions,
+) -> ContainerSession:
+    from jobmeter.launch.container_spec import ContainerOptions
+    from jobmeter.session.container import ContainerSession
+    from jobmeter.session.container_job import ContainerJob
+
+    known = ContainerOptions(container) if isinstance(container, str) else container
+    known = known._replace(
+        directory=known.directory if cwd is None else os.fspath(cwd), environment={**known.environment, **(env or {})}
+    )
+    job = ContainerJob(known, [os.fspath(word) for word in command], requirement)
+    return ContainerSession(job, options, meter=_METER)
+
+
+class ContainerMeter:
+    """Measures a container that already runs, until it ends or `stop`.
+
+    with jobmeter.ContainerMeter("web") as meter:
+        ...
+    print(meter.run.cpu_seconds)
+    """
+
+    def __init__(
+        self,
+        container: str,
+        *,
+        engine: str = "auto",
+        name: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        interval: float | None = None,
+        window: float | None = None,
+        measurements: Sequence[str] | None = None,
+        store: str | None = None,
+        keep: bool = True,
+    ) -> None:
+        """UsageError when no such container runs."""
+        from jobmeter.session.container_attach import ContainerAttachment
+
+        self.run: Run
+        options = _measure_options(name, labels, interval, window, measurements, store, keep)
+        self._attachment = ContainerAttachment(container, options, engine=engine, meter=_METER)
+
+    def start(self) -> None:
+        self._attachment.start()
+
+    def stop(self) -> None:
+        """Measure no longer; the container goes on."""
+        self._attachment.stop()
+
+    def wait(self) -> Run:
+        """Wait for the end of the container, or for `stop`, and return what it used since `start`."""
+        self.run = Run(self._attachment.wait())
+        return self.run
+
+    def __enter__(self) -> ContainerMeter:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.wait()
 
 
 def _measure_options(

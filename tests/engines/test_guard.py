@@ -24,20 +24,24 @@ def test_those_that_came_and_did_not_go_are_left_when_the_lines_end() -> None:
     with owned("sleep 60", "sleep 60") as jobs:
         first, second = jobs.shepherds
         came = [f"+{first.pid}\n", f"+{second.pid}\n"]
-        assert {first, second} == watch(came)
-        assert {second} == watch([*came, f"-{first.pid}\n"])
-        assert {first, second} == watch([*came, f"-{first.pid}\n", f"+{first.pid}\n"])
+        assert {first, second} == watch(came).shepherds
+        assert {second} == watch([*came, f"-{first.pid}\n"]).shepherds
+        assert {first, second} == watch([*came, f"-{first.pid}\n", f"+{first.pid}\n"]).shepherds
 
 
 def test_after_the_last_word_none_are_left() -> None:
     with owned("sleep 60") as jobs:
-        assert set() == watch([f"+{jobs.shepherds[0].pid}\n", ".\n"])
+        assert set() == watch([f"+{jobs.shepherds[0].pid}\n", ".\n"]).shepherds
 
 
 def test_one_that_was_gone_before_it_was_looked_at_is_not_left() -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
-    assert set() == watch([f"+{gone.pid}\n"])
+    assert set() == watch([f"+{gone.pid}\n"]).shepherds
+
+
+def test_containers_are_minded_once_there_were_some() -> None:
+    assert [False, True, False] == [watch(lines).containers for lines in ([], ["c\n"], ["c\n", ".\n"])]
 
 
 def test_jobs_end_when_their_runner_is_killed_and_not_when_it_takes_leave(place: Place) -> None:

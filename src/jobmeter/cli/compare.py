@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str]) -> int:
+    if any(word.partition("=")[0] == "--container-overhead" for word in arguments):
+        from jobmeter.cli import compare_container
+
+        return compare_container.main(arguments)
     parser = Parser(
         "compare",
         "Tell what B used against A. Each is a run, several with commas between, or a group: name=GLOB, "
@@ -35,6 +39,12 @@ def main(arguments: list[str]) -> int:
         help="a smaller change is no regression (default 5)",
     )
     parser.add_argument("--json", action="store_true", help="print an object")
+    parser.add_argument(
+        "--container-overhead",
+        metavar="IMAGE",
+        help="in place of A and B: run a command bare and in a container, "
+        "and tell what the container costs. See `jobmeter compare --container-overhead IMAGE --help`",
+    )
     add_store_option(parser)
     options = parser.parse_args(arguments)
 
@@ -52,7 +62,7 @@ def main(arguments: list[str]) -> int:
         }
         print(json.dumps(found, indent=2))
     elif differences:
-        _print(f"A: {options.a}, {_count(a)}", f"B: {options.b}, {_count(b)}", differences)
+        print_differences(f"A: {options.a}, {_count(a)}", f"B: {options.b}, {_count(b)}", differences)
     else:
         warn("no figure was measured in both")
     return 0
@@ -104,7 +114,7 @@ def _count(rows: list[Any]) -> str:
     return "1 run" if len(rows) == 1 else f"{len(rows):,} runs"
 
 
-def _print(a: str, b: str, differences: list[Difference]) -> None:
+def print_differences(a: str, b: str, differences: list[Difference]) -> None:
     from rich.console import Console
     from rich.table import Table
 

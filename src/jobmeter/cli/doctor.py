@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter import __version__
 from jobmeter.cli.options import Parser
@@ -16,6 +16,9 @@ from jobmeter.kernel.machine import THIS_MACHINE, cpu_count
 from jobmeter.kernel.perf import open_event, paranoid_level
 from jobmeter.launch.spawn import has_compiled_shepherd
 from jobmeter.settings import config_files, resolve
+
+if TYPE_CHECKING:
+    from jobmeter.launch.container_left import Survey
 
 
 class Finding(NamedTuple):
@@ -30,7 +33,12 @@ class Finding(NamedTuple):
 def main(arguments: list[str]) -> int:
     parser = Parser("doctor", "Tell what this machine allows jobmeter to measure, and how to get what is missing.")
     parser.add_argument("--json", action="store_true", help="print an array of objects")
+    parser.add_argument("--clean", action="store_true", help="remove containers and cgroups that killed runs left")
     options = parser.parse_args(arguments)
+    if options.clean:
+        from jobmeter.cli.doctor_clean import clean
+
+        return clean(as_json=options.json)
     findings = examine()
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
@@ -48,11 +56,12 @@ def main(arguments: list[str]) -> int:
 def examine() -> list[Finding]:
     """Look at everything that decides how good the figures will be."""
     findings = [_cgroup(), _perf(), _hardware_counters(), _shepherd(), _store()]
-    examined = {"cgroup", "perf"}
+    examined = {"cgroup", "perf", "container"}
     for collector in load_all():
         if collector.name not in examined:
             why = availability(collector)
             findings.append(Finding(collector.name, why is None, why or "available"))
+    findings += _engines()
     findings += [Finding("config", True, path) for path in config_files()]
     return findings
 
@@ -98,6 +107,22 @@ def _shepherd() -> Finding:
     if has_compiled_shepherd():
         return Finding("launcher", True, "compiled: the launcher's size never shows in a job's memory")
     return Finding("launcher", True, f"in Python ({os.uname().machine}): memory below about 12 MiB is not told")
+
+
+def _engines() -> list[Finding]:
+    """The container engines that answer, and what killed runs left there."""
+    from jobmeter.launch.container_left import survey
+
+    return [_engine(seen) for seen in survey(THIS_MACHINE)]
+
+
+def _engine(seen: Survey) -> Finding:
+    if seen.why_not is not None:
+        return Finding(seen.engine, False, seen.why_not)
+    if seen.left:
+        count = "a container" if len(seen.left) == 1 else f"{len(seen.left)} containers"
+        return Finding(seen.engine, False, f"{seen.says}; {count} left by killed runs", "jobmeter doctor --clean")
+    return Finding(seen.engine, True, seen.says)
 
 
 def _store() -> Finding:

@@ -19,6 +19,10 @@ from jobmeter.settings import positive_bytes, positive_number, positive_seconds,
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
+    if options.container is not None:
+        from jobmeter.cli import run_container
+
+        return run_container.main(options)
     check_report(options.report)
     capture = Capture(options.capture) if options.capture is not None else None
     job = JobOptions(
@@ -69,10 +73,39 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--enforce", action="store_true", help="make what is asked for a limit, and end the job that exceeds it")
     add("--orphans", metavar="HOW", help="what it leaves running when it ends: leave (default), wait or end")
     add("--capture", metavar="DIR", help="also write stdout and stderr to files in DIR")
+    add_container_options(parser)
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.command[:1] == ["--"]:
         del options.command[0]
-    if not options.command:
+    if options.container is None:
+        _refuse_container_options(options)
+    if not options.command and options.container is None:
         raise UsageError("run: no command given. Write: jobmeter run [options] -- COMMAND [ARGUMENT...]")
     return options
+
+
+def add_container_options(parser: Parser, image: str = "--container") -> None:
+    """The options of a job in a container; what they mean is known to `cli.run_container`."""
+    add = parser.add_argument_group("in a container").add_argument
+    add(image, dest="container", metavar="IMAGE", help="run the command, or the image's own, in a container of IMAGE")
+    add("--engine", metavar="NAME", help="docker, podman or auto (default): the first that answers")
+    add("-v", "--mount", metavar="SOURCE:TARGET[:ro]", action="append", default=[],
+        help="a path of this machine, or a volume, in the container; may be given again")  # fmt: skip
+    add("-e", "--env", metavar="NAME[=VALUE]", action="append", default=[],
+        help="a variable, with the value it has here if none is given; may be given again")  # fmt: skip
+    add("-w", "--workdir", metavar="DIR", help="where in the container the command runs")
+    add("-u", "--user", metavar="USER", help="whom it runs as")
+    add("--network", metavar="NAME", help="its network: none, host, bridge or the name of one")
+    add("--gpus", metavar="WHICH", help="all, a number, or device=ID,ID")
+    add("--entrypoint", metavar="PROGRAM", help="the program that gets the command, in place of the image's")
+    add("--pull", metavar="WHEN", help="fetch the image when it is missing (default), or never")
+    add("--container-name", metavar="NAME", help="what the engine calls the container (default jobmeter-ID)")
+    add("-t", "--tty", action="store_true", help=argparse.SUPPRESS)
+
+
+def _refuse_container_options(options: argparse.Namespace) -> None:
+    only = "engine mount env workdir user network gpus entrypoint pull container-name tty"
+    for name in only.split():
+        if getattr(options, name.replace("-", "_")):
+            raise UsageError(f"--{name}: means something only with --container IMAGE")

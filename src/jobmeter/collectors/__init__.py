@@ -15,6 +15,7 @@ BUILTIN = {
     "perf": "jobmeter.collectors.perf:PerfCollector",
     "proc": "jobmeter.collectors.proc:ProcCollector",
     "rusage": "jobmeter.collectors.rusage:RusageCollector",
+    "container": "jobmeter.collectors.container:ContainerCollector",
     "host": "jobmeter.collectors.host:HostCollector",
     "ps": "jobmeter.collectors.ps:PsCollector",
     "psutil": "jobmeter.collectors.psutil:PsutilCollector",

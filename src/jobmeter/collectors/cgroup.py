@@ -53,6 +53,11 @@ IO_PRESSURE = _counter("io_pressure_seconds", "seconds", "Time in which some pro
 _PRESSURES = {MEM_PRESSURE.key: "memory", CPU_PRESSURE.key: "cpu", IO_PRESSURE.key: "io"}
 _MEMORY = {MEM_CURRENT.key, ANON.key, FILE.key, HELD.key, WORKING_SET.key, SWAP.key}
 _IO = {READ.key, WRITE.key}
+_ANSWERED_BY = {
+    MEM_PEAK.key: "memory_peak", PIDS_PEAK.key: "pids_peak", OOM_KILLS.key: "oom_kills", THROTTLED.key: "throttled",
+    CPU.key: "cpu", CPU_USER.key: "cpu", CPU_SYSTEM.key: "cpu",
+}  # fmt: skip
+"""What the kernel keeps until the group is removed."""
 
 
 class CgroupCollector:
@@ -88,7 +93,9 @@ class CgroupSource:
     def __init__(self, group: Group, wanted: frozenset[str]) -> None:
         self._group = group
         self._wanted = wanted
-        self._rate = CpuPercent(time.monotonic())
+        now = time.monotonic()
+        used = group.cpu()  # a container has used some already, for its start
+        self._rate = CpuPercent(now, used.total if used else 0.0)
 
     def cpu_nanoseconds(self) -> int | None:
         return self._group.cpu_nanoseconds()
@@ -132,8 +139,8 @@ class CgroupSource:
         }
 
     def _cpu(self, *, last: bool) -> dict[str, float | None]:
+        before = time.monotonic()
         cpu = self._group.cpu()
-        now = time.monotonic()
         if cpu is None:
             return {}
         return {
@@ -141,8 +148,13 @@ class CgroupSource:
             CPU_USER.key: cpu.user,
             CPU_SYSTEM.key: cpu.system,
             THROTTLED.key: cpu.throttled,
-            CPU_PERCENT.key: self._rate.update(now, cpu.total, last=last),
+            CPU_PERCENT.key: self._rate.update(before, cpu.total, time.monotonic(), last=last),
         }
+
+    def incomplete(self) -> frozenset[str]:
+        """Keys that the group of a container, which its engine removes, could not tell to the end."""
+        missed = self._group.missed() if hasattr(self._group, "missed") else ()
+        return frozenset(key for key, question in _ANSWERED_BY.items() if question in missed)
 
     def close(self) -> None:
         return

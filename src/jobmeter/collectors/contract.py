@@ -6,12 +6,15 @@ The source reads them, again and again; the meter does the rest.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, Union
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
 from jobmeter.kernel.cgroup import Group
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import Identity
 from jobmeter.model import Measurement, Value
+
+if TYPE_CHECKING:
+    from jobmeter.collectors.container import ContainerHandle
 
 
 class Target(NamedTuple):
@@ -23,6 +26,7 @@ class Target(NamedTuple):
     group: Group | None = None  # a cgroup of the job's own
     machine: Machine = THIS_MACHINE
     command: str = ""
+    container: ContainerHandle | None = None  # the job is a container, and its engine can be asked
 
 
 class Moment(NamedTuple):

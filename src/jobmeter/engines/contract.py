@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol, Union
 
+from jobmeter.launch.container_spec import ContainerOptions
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Record
 from jobmeter.session.run import JobOptions
@@ -20,7 +21,7 @@ class Task(NamedTuple):
     job: JobOptions
     stdout: str  # paths
     stderr: str
-    container: Record | None = None
+    container: ContainerOptions | None = None
 
 
 class Ended(NamedTuple):

@@ -1,8 +1,8 @@
 """Ends the jobs of a workflow whose runner was killed.
 
 A process of its own that reads from its stdin, line by line, which shepherds came (`+PID`)
-and went (`-PID`). The runner's last word is `.`; a stdin that ends without it means that the
-runner is gone, and what is left of its jobs is ended.
+and went (`-PID`), and that there are containers (`c`). The runner's last word is `.`; a stdin that
+ends without it means that the runner is gone, and what is left of its jobs is ended.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from typing import NamedTuple
 
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -40,6 +41,10 @@ class Guard:
     def remove(self, shepherd: int) -> None:
         self._say(f"-{shepherd}\n")
 
+    def mind_containers(self) -> None:
+        """Some jobs run in containers, which are no children of ours."""
+        self._say("c\n")
+
     def close(self) -> None:
         self._say(".\n")
         if self._process.stdin is not None:
@@ -53,18 +58,41 @@ class Guard:
             os.write(self._process.stdin.fileno(), line.encode())
 
 
-def watch(lines: Iterable[str]) -> set[Shepherd]:
-    """The shepherds that were left when the lines ended; none after the last word."""
+class Left(NamedTuple):
+    """What a runner left behind."""
+
+    shepherds: set[Shepherd]
+    containers: bool  # there may be some
+
+
+def watch(lines: Iterable[str]) -> Left:
+    """What was left when the lines ended; nothing after the last word."""
     left: dict[int, Shepherd] = {}
+    containers = False
     for line in lines:
         if line == ".\n":
-            return set()
+            return Left(set(), False)
+        if line == "c\n":
+            containers = True
+            continue
         pid = int(line[1:])
         left.pop(pid, None)
         if line.startswith("+") and (shepherd := shepherd_of(THIS_MACHINE, pid)) is not None:
             left[pid] = shepherd
-    return set(left.values())
+    return Left(set(left.values()), containers)
+
+
+def main() -> None:
+    left = watch(sys.stdin)
+    if left.containers:
+        # Found by their labels. Without -S: the client of the engines is no part of the standard library.
+        path = [sys.path[0], *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        cleaning = subprocess.Popen([sys.executable, "-m", "jobmeter", "doctor", "--clean"], env=environment)
+    end_jobs(THIS_MACHINE, left.shepherds)
+    if left.containers:
+        cleaning.wait()
 
 
 if __name__ == "__main__":
-    end_jobs(THIS_MACHINE, watch(sys.stdin))
+    main()

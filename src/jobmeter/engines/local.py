@@ -7,17 +7,27 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from jobmeter.engines.contract import Ended, OnEnd, Task
 from jobmeter.engines.descriptors import Descriptors
 from jobmeter.engines.guard import Guard
 from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
+from jobmeter.launch.container_spec import ContainerOptions
 from jobmeter.launch.spawn import Launched, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Record
 from jobmeter.session.measuring import MeasureOptions, Measuring
-from jobmeter.session.run import Session, present_directory
+from jobmeter.session.run import JobOptions, Session, present_directory
+
+
+class AnySession(Protocol):
+    """What a session of a command and one of a container have in common."""
+
+    def start(self) -> None: ...
+    def wait(self) -> Record: ...
+    def cancel(self, *, at_once: bool = False) -> None: ...
 
 
 class LocalEngine:
@@ -30,7 +40,7 @@ class LocalEngine:
         self._warn = warn
         self._meter = Meter()
         self._lock = threading.Lock()
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, AnySession] = {}
         self._levels: dict[int, Sample] = {}
         self._cancelled = self._at_once = False
         self._descriptors = Descriptors()
@@ -56,7 +66,7 @@ class LocalEngine:
         for session in sessions:
             self._end(session)
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: AnySession) -> None:
         try:
             session.cancel(at_once=self._at_once)
         except OSError as error:  # its shepherd was killed, or there is no descriptor left: the others must end too
@@ -104,15 +114,14 @@ class LocalEngine:
             self._levels[task.number] = sample
 
         streams = _open_streams(self._nothing, task)
+        session: AnySession
         try:
-            session = Session(
-                task.job._replace(streams=Streams(*streams)),
-                self._options_of(task),
-                meter=self._meter,
-                warn=self._warn,
-                on_sample=look,
-                on_gate=at_gate,
-            )
+            options, job = self._options_of(task), task.job._replace(streams=Streams(*streams))
+            if task.container is None:
+                session = Session(job, options, meter=self._meter, warn=self._warn, on_sample=look, on_gate=at_gate)
+            else:
+                self._guard.mind_containers()
+                session = _in_container(task.container, job, options, self._meter, self._warn, look)
             session.start()
         finally:
             for descriptor in streams[1:]:
@@ -148,6 +157,22 @@ class LocalEngine:
         measuring = Measuring(self._options_of(task), meter=self._meter, warn=self._warn)
         directory = task.job.directory or present_directory()
         return measuring.refuse(task.job.command, directory, task.job.requirement, outcome)
+
+
+def _in_container(
+    container: ContainerOptions,
+    job: JobOptions,
+    options: MeasureOptions,
+    meter: Meter,
+    warn: Callable[[str], None],
+    look: Callable[[Sample], None],
+) -> AnySession:
+    # Imported by those who have containers.
+    from jobmeter.session.container import ContainerSession
+    from jobmeter.session.container_job import ContainerJob
+
+    asked = ContainerJob(container, job.command, job.requirement, job.streams)
+    return ContainerSession(asked, options, meter=meter, warn=warn, on_sample=look)
 
 
 def _open_streams(stdin: int, task: Task) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ def create(own: dict[str, str], name: str) -> GroupV1:
     for controller in _CONTROLLERS:
         if controller not in own:
             continue
-        cgroup.sweep(own[controller])
+        cgroup.sweep_once(own[controller])
         try:
             # cpu and cpuacct are often mounted together, and then are one directory.
             os.makedirs(f"{own[controller]}/{name}", exist_ok=True)
@@ -135,6 +135,11 @@ class GroupV1:
             raise NoData("no cpu controller for this job")
         write_text(f"{directory.path}/cpu.cfs_period_us", str(_CPU_PERIOD_US))
         write_text(f"{directory.path}/cpu.cfs_quota_us", str(round(cpus * _CPU_PERIOD_US)))
+
+    def close(self) -> None:
+        """Let go of the files; the group stays."""
+        for directory in self._directories.values():
+            directory.close()
 
     def remove(self) -> None:
         """Remove the group; processes still in it go back to where the job came from."""

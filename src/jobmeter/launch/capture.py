@@ -46,18 +46,18 @@ def _tee(source: int, stream: int, copy: int) -> None:
     copying = True
     while data := os.read(source, 65536):
         try:
-            _write_all(stream, data)
+            write_all(stream, data)
         except OSError:
             os.close(source)  # the job gets SIGPIPE, as it would without us
             return
         try:
             if copying:
-                _write_all(copy, data)
+                write_all(copy, data)
         except OSError:
             copying = False
 
 
-def _write_all(sink: int, data: bytes) -> None:
+def write_all(sink: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         try:

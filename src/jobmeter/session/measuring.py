@@ -149,11 +149,18 @@ class Measuring:
             self.journal.window(window.seconds, window.samples, window.cells, processes)
 
     def conclude(
-        self, ending: Ending, judge: Callable[[], Outcome], left_running: int, *, wall_seconds: float | None = None
+        self,
+        ending: Ending,
+        judge: Callable[[], Outcome],
+        left_running: int,
+        *,
+        wall_seconds: float | None = None,
+        complete: bool = True,
     ) -> tuple[Record, Outcome]:
         """Take the last readings and make the record; `judge` tells the outcome once they are taken.
 
-        The job took `wall_seconds` if someone knows better than that it ends now.
+        The job took `wall_seconds` if someone knows better than that it ends now. With `complete` false
+        something of it was not seen, and the figures are at least what they say.
         """
         ended = time.time()
         wall = time.monotonic() - self.watch.started if wall_seconds is None else wall_seconds
@@ -170,7 +177,7 @@ class Measuring:
             ended=ended,
             left_running=left_running,
             # Where the system has no subreapers, what a job orphans is never seen again.
-            complete_figures=left_running == 0 and self.machine.has_proc(),
+            complete_figures=complete and left_running == 0 and self.machine.has_proc(),
             provenance=self._provenance(),
         )
         if self.journal is not None:

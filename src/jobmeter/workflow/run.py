@@ -18,6 +18,7 @@ from jobmeter.session.measuring import MeasureOptions, ignore, shared_header
 from jobmeter.session.run import JobOptions, own_environment
 from jobmeter.workflow.attempts import Attempt, of_record
 from jobmeter.workflow.capacity import Capacity
+from jobmeter.workflow.containers import container_command, container_options
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.recovery import next_attempt
@@ -186,9 +187,11 @@ class WorkflowRun:
     def _task(self, running: Running, devices: list[int]) -> Task:
         job, attempt = running.job, running.attempt
         stdout, stderr = self._directory.log_paths(job.name, attempt)
-        environment = {**self._environment, **job.environment, "JOBMETER_ATTEMPT": str(attempt)}
-        if devices:
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(self._device_name, devices))
+        names = [self._device_name(device) for device in devices]
+        told = {"JOBMETER_ATTEMPT": str(attempt)}
+        container = None if job.container is None else container_options(job, told, names)
+        if names:
+            told["CUDA_VISIBLE_DEVICES"] = ",".join(names)
         workflow: Record = {
             "id": self._directory.workflow,
             "name": self.plan.name,
@@ -199,16 +202,16 @@ class WorkflowRun:
             "fingerprint": fingerprint(job),
         }
         options = JobOptions(
-            command=job.command,
+            command=job.command if container is None else container_command(job),
             directory=job.directory,
-            environment=environment,
+            environment={**self._environment, **job.environment, **told},
             requirement=running.requirement,
             enforce=self._options.enforce,
             orphans="end",
             # Ctrl-C is for us: the jobs are ended by our word, and it is known that they were.
             own_session=True,
         )
-        return Task(job.number, job.name, job.labels, workflow, options, stdout, stderr, job.container)
+        return Task(job.number, job.name, job.labels, workflow, options, stdout, stderr, container)
 
     def _device_name(self, number: int) -> str:
         """What CUDA calls the device; of those that we may see ourselves, when we were given some."""

@@ -11,9 +11,11 @@ from jobmeter.cli.output import warn
 from jobmeter.cli.workflow.options import add_run_options, add_workflow_argument, capacity
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError
+from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.model import Record
 from jobmeter.settings import resolve
 from jobmeter.workflow.attempts import Attempt, of_row
+from jobmeter.workflow.containers import check_containers
 from jobmeter.workflow.directory import RunDirectory, find_run
 from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.plan import Plan, check_fit, load_plan
@@ -29,8 +31,10 @@ def main(arguments: list[str]) -> int:
     there_is = capacity(options)
     check_fit(plan.jobs, *there_is)
     check_inputs(plan)
+    check_containers(plan.jobs)
     if not options.dry_run:
         directory.claim()
+        _remove_containers(plan)
     before = _attempts(store, directory, tidy=not options.dry_run)
     plan = renumber(plan, _numbers(kept, before))
     reasons = reasons_to_run(plan.jobs, before)
@@ -75,6 +79,14 @@ def _attempts(store: str, directory: RunDirectory, *, tidy: bool) -> list[Attemp
     if tidy and unended and (ended := end_leftovers(kept, unended)):
         warn(f"ended what was left of {ended} job{'s' * (ended > 1)} whose runner was killed")
     return attempts
+
+
+def _remove_containers(plan: Plan) -> None:
+    """Remove containers that a runner left which was killed, if there may be any."""
+    if any(job.container is not None for job in plan.jobs):
+        from jobmeter.launch.container_left import clean
+
+        clean(THIS_MACHINE)
 
 
 def _print_reasons(plan: Plan, reasons: dict[int, str]) -> None:

@@ -9,6 +9,7 @@ from jobmeter.cli.workflow.options import add_run_options, capacity
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
+from jobmeter.workflow.containers import check_containers
 from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.plan import check_fit, load_plan
@@ -20,6 +21,7 @@ def main(arguments: list[str]) -> int:
     there_is = capacity(options)
     check_fit(plan.jobs, *there_is)
     check_inputs(plan)
+    check_containers(plan.jobs)
     if options.dry_run:
         from jobmeter.cli.workflow.dry_run import print_plan, print_plan_json
 

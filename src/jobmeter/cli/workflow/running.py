@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 
-from jobmeter.cli.output import warn
 from jobmeter.cli.workflow.telling import Teller, tell_end
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.workflow.attempts import Attempt
@@ -41,7 +40,7 @@ def run_to_the_end(
     )
     directory.keep_plan(plan, capacity)
     teller = Teller(directory, quiet=options.quiet)
-    run = WorkflowRun(plan, directory, chosen, before=before, done=done, listener=teller, warn=warn)
+    run = WorkflowRun(plan, directory, chosen, before=before, done=done, listener=teller, warn=teller.warn)
     stopping = _Stopping(run)
     result = _show(run, teller, len(done), quiet=options.quiet)
     stopping.over = True
@@ -52,7 +51,7 @@ def run_to_the_end(
     if plan.monitor.generate_plots and chosen.monitoring:
         from jobmeter.cli.workflow.plots import draw_plots
 
-        draw_plots(directory, chosen.store, [attempt.run for attempt in result.attempts])
+        draw_plots(directory, chosen.store, [attempt.run for attempt in (*before, *result.attempts)])
     if result.stopped:
         return 128 + stopping.first
     return 0 if result.succeeded else 1

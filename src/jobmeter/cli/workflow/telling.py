@@ -54,10 +54,13 @@ class Teller(Listener):
             self._say("more jobs are blocked; `jobmeter workflow status` lists them")
 
     def _say(self, message: str) -> None:
-        if self._quiet:
-            return
+        if not self._quiet:
+            self.warn(message)
+
+    def warn(self, message: str) -> None:
+        """Say something, above the display if there is one."""
         if self.console is not None:
-            self.console.print(f"jobmeter: {message}", markup=False, highlight=False)
+            self.console.print(f"jobmeter: {message}", markup=False, highlight=False, soft_wrap=True)
         else:
             warn(message)
 

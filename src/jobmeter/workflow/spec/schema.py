@@ -203,6 +203,7 @@ class ContainerSpec(Model):
     engine: Text | None = None
     pull: Text | None = None
     gpus: Text | None = None
+    mount_cwd: Truth | None = None
 
     @model_validator(mode="after")
     def _one_spelling(self) -> ContainerSpec:

@@ -1,0 +1,51 @@
+"""`jobmeter container`: what an engine says of a container."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from jobmeter.cli.options import Parser
+from jobmeter.errors import UsageError
+from jobmeter.units import text
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["info"]:
+        return info(arguments[1:])
+    if arguments[:1] in (["-h"], ["--help"]):
+        return info(arguments)
+    raise UsageError("container: write `jobmeter container info NAME`; to run one: jobmeter run --container IMAGE")
+
+
+def info(arguments: list[str]) -> int:
+    """`jobmeter container info`."""
+    parser = Parser("container info", "Tell image, creation, state and limits of a container.")
+    parser.add_argument("container", metavar="NAME", help="the container: its name, its id or the beginning of one")
+    parser.add_argument("--engine", metavar="NAME", help="docker, podman or auto (default): the first that answers")
+    parser.add_argument("--json", action="store_true", help="print an object")
+    options = parser.parse_args(arguments)
+
+    from jobmeter.launch.container_client import engine_name
+    from jobmeter.launch.container_engine import open_engine
+    from jobmeter.launch.container_info import describe, find_container
+
+    engine = open_engine(engine_name(options.engine))
+    try:
+        told = describe(engine, find_container(engine, options.container))
+    finally:
+        engine.close()
+    print(json.dumps(told, indent=2) if options.json else "\n".join(_lines(told)))
+    return 0
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    """One subject a line."""
+    limits = told["limits"]
+    rows = {
+        **{name: str(value) for name, value in told.items() if name not in ("command", "limits")},
+        "command": " ".join(told["command"]),
+        "cpus": text(limits["cpus"], "count") if "cpus" in limits else "as many as there are",
+        "memory": text(limits["memory_bytes"], "bytes") if "memory_bytes" in limits else "as much as there is",
+    }
+    return [f"{name:<11} {value}" for name, value in rows.items()]

@@ -1,0 +1,85 @@
+"""`jobmeter run --container`: its options, and the run."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from jobmeter.cli.options import measure_options, option_type
+from jobmeter.cli.output import check_report, tell_summary, warn, write_report
+from jobmeter.errors import UsageError
+from jobmeter.launch.capture import Capture
+from jobmeter.launch.container_client import engine_name
+from jobmeter.launch.container_spec import (
+    PULL,
+    ContainerOptions,
+    parse_environment,
+    parse_gpus,
+    parse_mount,
+)
+from jobmeter.launch.signals import FORWARDED, Forwarder
+from jobmeter.model import Requirement
+from jobmeter.settings import one_of
+
+if TYPE_CHECKING:
+    from jobmeter.session.container_job import ContainerJob
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command, or the image's own, in a container. `options` are those of `jobmeter run`."""
+    job = container_job(options)
+    check_report(options.report)
+    capture = Capture(options.capture) if options.capture is not None else None
+    if capture:
+        job = job._replace(streams=capture.streams)
+
+    from jobmeter.session.container import ContainerSession
+
+    session = ContainerSession(job, measure_options(options), warn=warn)
+    session.prepare()
+    # Held back until there is a container to hand them to.
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    Forwarder(session.receive)
+    session.start()
+    if capture:
+        capture.start()
+    record = session.wait()
+    if capture:
+        capture.finish(wait=True)
+    record["provenance"]["meter_cpu_seconds"] = round(time.process_time(), 4)
+    write_report(options.report, record)
+    if not options.quiet:
+        tell_summary(record, session.journal_path)
+    return session.outcome.shell_code
+
+
+def container_job(options: argparse.Namespace) -> ContainerJob:
+    """The job that the options of `jobmeter run` describe."""
+    from jobmeter.session.container_job import ContainerJob
+
+    requirement = Requirement(options.cpus, options.memory, options.runtime)
+    return ContainerJob(container_options(options), options.command, requirement)
+
+
+def container_options(options: argparse.Namespace) -> ContainerOptions:
+    """What `add_container_options` added. UsageError for what means nothing."""
+    if options.tty:
+        raise UsageError(
+            "-t: a container run by jobmeter has no terminal. Leave it out; output is passed on as it comes."
+        )
+    given = option_type
+    return ContainerOptions(
+        image=options.container,
+        engine=engine_name(options.engine),
+        mounts=tuple(map(given("--mount", parse_mount), options.mount)),
+        environment=dict(map(given("--env", parse_environment), options.env)),
+        directory=options.workdir,
+        user=options.user,
+        network=options.network,
+        gpus=None if options.gpus is None else given("--gpus", parse_gpus)(options.gpus),
+        entrypoint=options.entrypoint,
+        pull=given("--pull", one_of(*PULL))(options.pull or "missing"),
+        container_name=options.container_name,
+    )

@@ -1,0 +1,71 @@
+"""One container: where it is, which process and which cgroups are its own."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from jobmeter.collectors.container import ContainerStats
+from jobmeter.errors import NoData
+from jobmeter.kernel.cgroup_container import ContainerGroup
+from jobmeter.kernel.cgroup_parent import Parent, group_of
+from jobmeter.kernel.machine import Machine, read_text
+from jobmeter.launch.container_engine import Engine, State
+
+
+class Container:
+    """A container that an engine made; also what collectors ask for figures."""
+
+    def __init__(self, engine: Engine, container: str, *, already_ran: bool = False) -> None:
+        self.engine = engine
+        self.id = container
+        self.already_ran = already_ran
+
+    def stats(self) -> ContainerStats | None:
+        return self.engine.stats(self.id)
+
+    def visible_pid(self, state: State, machine: Machine) -> int:
+        """Its first process, if it can be seen from here; else 0.
+
+        An engine may be in a virtual machine, or outside the namespace this process is in: then the number
+        it tells is another process's here.
+        """
+        if not state.pid or not self.engine.is_local:
+            return 0
+        folder = f"{machine.proc}/{state.pid}"
+        try:
+            if self.id in read_text(f"{folder}/cgroup"):
+                return state.pid
+            # Rootless: the first of a namespace of processes, and in a cgroup of its caller.
+            words = [line.split() for line in read_text(f"{folder}/status").splitlines() if line.startswith("NSpid:")]
+        except OSError:
+            return 0
+        return state.pid if words and len(words[0]) > 2 and words[0][-1] == "1" else 0
+
+    def group(self, parent: Parent | None, pid: int, machine: Machine) -> ContainerGroup:
+        """Its accounts, from the group made above it and the engine's own; NoData when neither can be read."""
+        if parent is not None and parent.group.cpu_nanoseconds():
+            own = parent.below(f"libpod-{self.id}" if self.engine.is_podman else self.id)
+            helpers = parent.below("conmon") if self.engine.is_podman else None
+            if helpers is not None and not os.path.isdir(helpers.path):
+                helpers = None
+            return ContainerGroup(parent.group, own, helpers)
+        if not pid:
+            raise NoData("the container's cgroup cannot be seen from here")
+        return ContainerGroup(None, group_of(machine, pid, self.id), from_now=self.already_ran)
+
+
+def running_seconds(state: State | None) -> float | None:
+    """How long it ran, by the engine's clock; None when the engine's two times do not fit together."""
+    if state is None or state.started is None or state.finished is None:
+        return None
+    seconds = state.finished - state.started
+    return seconds if seconds > 0 else None
+
+
+def monotonic_start(state: State) -> float:
+    """When it started, by this process's clock."""
+    now = time.monotonic()
+    if state.started is None:
+        return now
+    return min(max(now - (time.time() - state.started), now - 60.0), now)

@@ -1,0 +1,82 @@
+"""Podman has no daemon: finding its socket, or having it listen for as long as it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+from jobmeter.errors import LaunchError
+
+_PATIENCE = 20.0
+_IDLE = "60"
+"""Seconds without a question after which the service ends, should jobmeter be killed before it can end it."""
+
+
+def podman_address(*, may_start: bool = False) -> str | None:
+    """Where Podman listens; with `may_start`, also `podman` where it does not but could be made to."""
+    named = os.environ.get("CONTAINER_HOST")
+    if named:
+        return named
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    places = ["/run/podman/podman.sock"] if os.getuid() == 0 else []
+    if runtime:
+        places.append(f"{runtime}/podman/podman.sock")
+    for path in places:
+        if os.path.exists(path):
+            return f"unix://{path}"
+    return "podman" if may_start and shutil.which("podman") else None
+
+
+class Service:
+    """`podman system service` on a socket of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: str) -> None:
+        self.address = f"unix://{folder}/podman.sock"
+        self._process = process
+        self._folder = folder
+
+    def end(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def start_service() -> Service:
+    """Have Podman listen. LaunchError when it is not there or cannot."""
+    program = shutil.which("podman")
+    if program is None:
+        raise LaunchError("there is no Podman here. Install it, or say where it listens with CONTAINER_HOST.")
+    folder = tempfile.mkdtemp(prefix="jobmeter-podman-")
+    socket, log = f"{folder}/podman.sock", f"{folder}/log"
+    with open(log, "wb") as output:
+        # In a session of its own: Ctrl-C is for the job, and its engine must be there to see it end.
+        process = subprocess.Popen(
+            [program, "system", "service", f"--time={_IDLE}", f"unix://{socket}"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + _PATIENCE
+    while not os.path.exists(socket):
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = _last_line(log)
+            Service(process, folder).end()
+            raise LaunchError(f"Podman could not be made to listen: {said or 'it said nothing'}")
+        time.sleep(0.02)
+    return Service(process, folder)
+
+
+def _last_line(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.read().splitlines()
+        return lines[-1] if lines else ""
+    return ""

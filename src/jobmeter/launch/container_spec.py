@@ -1,0 +1,98 @@
+"""What a container is to be like, as people write it: mounts, environment, GPUs."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from jobmeter.errors import UsageError
+
+PULL = ("missing", "never")
+
+
+class Mount(NamedTuple):
+    """A path of this machine, or the name of a volume, as `target` in the container."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+    @property
+    def is_volume(self) -> bool:
+        return not self.source.startswith("/")
+
+
+class Gpus(NamedTuple):
+    """Some number of GPUs (-1: all), or those with these ids."""
+
+    number: int
+    ids: tuple[str, ...] = ()
+
+
+class ContainerOptions(NamedTuple):
+    """An image and how to make a container of it. Paths and names are the container's, but for `mounts`."""
+
+    image: str
+    engine: str = "auto"
+    mounts: tuple[Mount, ...] = ()
+    environment: dict[str, str] = {}
+    directory: str | None = None
+    user: str | None = None
+    network: str | None = None
+    gpus: Gpus | None = None
+    entrypoint: str | None = None
+    pull: str = "missing"
+    container_name: str | None = None
+
+
+def parse_mount(text: str) -> Mount:
+    """`SOURCE:TARGET[:ro]`; a source with a slash in it is a path of this machine, else the name of a volume."""
+    parts = text.split(":")
+    if len(parts) not in (2, 3) or not parts[0] or not parts[1].startswith("/"):
+        raise UsageError(f"{text!r} is not SOURCE:TARGET or SOURCE:TARGET:ro, with an absolute TARGET")
+    mode = parts[2] if len(parts) == 3 else "rw"
+    if mode not in ("ro", "rw"):
+        raise UsageError(f"{text!r}: {mode!r} is neither ro nor rw")
+    source = parts[0]
+    if "/" in source or source in (".", "..", "~"):
+        source = os.path.abspath(os.path.expanduser(source))
+    return Mount(source, parts[1], mode == "ro")
+
+
+def parse_environment(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`, or `NAME` for the value it has here."""
+    name, separator, value = text.partition("=")
+    if not name:
+        raise UsageError(f"{text!r} is not NAME=VALUE")
+    if separator:
+        return name, value
+    if name not in os.environ:
+        raise UsageError(f"{name} is not set here. Write {name}=VALUE.")
+    return name, os.environ[name]
+
+
+def parse_gpus(text: str) -> Gpus:
+    """`all`, a number, or `device=ID,ID`."""
+    if text == "all":
+        return Gpus(-1)
+    if text.isdigit() and int(text) > 0:
+        return Gpus(int(text))
+    kind, _, ids = text.partition("=")
+    if kind == "device" and ids:
+        return Gpus(0, tuple(ids.split(",")))
+    raise UsageError(f"{text!r} is none of all, a number above 0, device=ID,ID")
+
+
+def check(options: ContainerOptions) -> None:
+    """UsageError for what no engine can do."""
+    if not options.image or options.image.startswith("-"):
+        raise UsageError(f"--container: {options.image!r} is not the name of an image")
+    if options.pull not in PULL:
+        raise UsageError(f"--pull: {options.pull!r} is none of {', '.join(PULL)}")
+
+
+def check_mounts(options: ContainerOptions) -> None:
+    """UsageError for a source that is not on this machine; Docker would make a directory there, owned by root."""
+    for mount in options.mounts:
+        if not mount.is_volume and not os.path.lexists(mount.source):
+            raise UsageError(f"--mount: {mount.source}: there is no such file or directory on this machine")

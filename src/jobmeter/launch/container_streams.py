@@ -1,0 +1,153 @@
+"""The output of a container to where the output of a command would go, byte for byte, and input to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import stat
+import threading
+from collections.abc import Callable
+
+from jobmeter.launch.capture import write_all
+from jobmeter.launch.spawn import Streams
+
+_HEADER = 8
+"""Bytes before each piece of output: which stream it is of, three zeros, and its length."""
+_CHUNK = 65536
+
+
+def can_be_input(descriptor: int) -> bool:
+    """Whether it is a pipe, a file or a socket: what is in there was meant for the job. A terminal is not passed."""
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False  # closed
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def input_of(streams: Streams | None) -> int | None:
+    """The descriptor that a job's input comes from, if there is any for it; None for `streams` is jobmeter's own."""
+    descriptor = (streams.redirected if streams else {}).get(0, 0)
+    return descriptor if can_be_input(descriptor) else None
+
+
+def open_passage(
+    connection: socket.socket, streams: Streams | None, stdin: int | None, on_closed: Callable[[], None]
+) -> Passage:
+    """A passage to where the job's output goes, with descriptors of its own."""
+    redirected = streams.redirected if streams else {}
+    return Passage(
+        connection,
+        stdin=None if stdin is None else os.dup(stdin),
+        stdout=_duplicate(redirected.get(1, 1)),
+        stderr=_duplicate(redirected.get(2, 2)),
+        on_closed=on_closed,
+    )
+
+
+def _duplicate(descriptor: int) -> int:
+    """A second one, or nowhere for one that is closed."""
+    try:
+        return os.dup(descriptor)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)
+
+
+class Passage:
+    """Passes on what comes out of `connection` until its end, in a thread, and in another what goes in."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        *,
+        stdin: int | None,
+        stdout: int,
+        stderr: int,
+        on_closed: Callable[[], None],
+    ) -> None:
+        """`on_closed` is called when nobody reads the output any more. The descriptors are closed with `finish`."""
+        self._connection = connection
+        self._sinks: dict[int, int | None] = {1: stdout, 2: stderr}
+        self._descriptors = [fd for fd in (stdin, stdout, stderr) if fd is not None]
+        self._on_closed = on_closed
+        self._wake_read, self._wake_write = os.pipe()
+        connection.settimeout(None)
+        self._threads = [threading.Thread(target=self._pass_output, name="jobmeter-output", daemon=True)]
+        if stdin is not None:
+            self._threads.append(
+                threading.Thread(target=self._pass_input, args=(stdin,), name="jobmeter-input", daemon=True)
+            )
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def finish(self, patience: float) -> None:
+        """Pass on the rest, which takes at most `patience` seconds if the engine does not say where it ends."""
+        os.write(self._wake_write, b"w")
+        output, *inputs = self._threads
+        if output.ident is not None:
+            output.join(patience)
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+            for thread in (output, *inputs):
+                thread.join()
+        with contextlib.suppress(OSError):
+            self._connection.close()
+        for descriptor in (*self._descriptors, self._wake_read, self._wake_write):
+            os.close(descriptor)
+
+    def _pass_output(self) -> None:
+        while header := self._receive(_HEADER):
+            length = int.from_bytes(header[4:8], "big")
+            while length > 0:
+                data = self._receive(min(length, _CHUNK), whole=False)
+                if not data:
+                    return
+                length -= len(data)
+                self._write(header[0], data)
+
+    def _receive(self, count: int, *, whole: bool = True) -> bytes:
+        """`count` bytes, or with `whole` false those that are there; none at the end."""
+        data = b""
+        while len(data) < count:
+            try:
+                part = self._connection.recv(count - len(data))
+            except OSError:
+                return b""  # the engine is gone
+            if not part:
+                return b""
+            data += part
+            if not whole:
+                break
+        return data
+
+    def _write(self, stream: int, data: bytes) -> None:
+        sink = self._sinks.get(stream)
+        if sink is None:
+            return  # nobody reads it any more
+        try:
+            write_all(sink, data)
+        except OSError:
+            self._sinks[stream] = None
+            self._on_closed()
+
+    def _pass_input(self, source: int) -> None:
+        """Until its end, which the container is told, or the container's."""
+        poll = select.poll()
+        poll.register(source, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        try:
+            while True:
+                ready = [descriptor for descriptor, _ in poll.poll()]
+                if self._wake_read in ready:
+                    return
+                data = os.read(source, _CHUNK)
+                if not data:
+                    self._connection.shutdown(socket.SHUT_WR)
+                    return
+                self._connection.sendall(data)
+        except OSError:
+            return  # it takes no more

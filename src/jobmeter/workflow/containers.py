@@ -1,0 +1,80 @@
+"""Jobs that run in containers: what the spec says of one, as the session for containers takes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jobmeter.errors import UsageError
+from jobmeter.launch.container_spec import ContainerOptions, Gpus, Mount, check, parse_gpus, parse_mount
+from jobmeter.workflow.plan import Job
+
+
+def container_options(
+    job: Job, environment: Mapping[str, str] | None = None, devices: Sequence[str] = ()
+) -> ContainerOptions:
+    """The container of a job that has one. UsageError when what the spec says of it means nothing.
+
+    The job's directory is in there under the same name, and it begins there, so that a command finds its files as it
+    would without a container. `environment` and `devices` are added for one attempt.
+    """
+    asked = job.container or {}
+    try:
+        mounts = [_mount(entry, job.directory) for entry in asked.get("mounts", ())]
+        if asked.get("mount_cwd", True) and all(mount.target != job.directory for mount in mounts):
+            mounts.append(Mount(job.directory, job.directory))
+        gpus = parse_gpus(asked["gpus"]) if "gpus" in asked else Gpus(0, tuple(devices)) if devices else None
+        options = ContainerOptions(
+            image=asked["image"],
+            engine=asked.get("engine", "auto"),
+            mounts=tuple(mounts),
+            environment={**job.environment, **asked.get("env", {}), **(environment or {})},
+            directory=job.directory if asked.get("mount_cwd", True) else None,
+            user=asked.get("user"),
+            network=asked.get("network"),
+            gpus=gpus,
+            entrypoint=asked["entrypoint"][0] if asked.get("entrypoint") else None,
+            pull=asked.get("pull", "missing"),
+        )
+        check(options)
+    except UsageError as error:
+        raise UsageError(f"job {job.name!r}: container: {error}") from None
+    return options
+
+
+def container_command(job: Job) -> list[str]:
+    """What the container executes: after an entry point of several words, its further words come first."""
+    entrypoint: list[str] = (job.container or {}).get("entrypoint") or []
+    return [*entrypoint[1:], *job.command]
+
+
+def check_containers(jobs: Iterable[Job]) -> None:
+    """UsageError or LaunchError, before anything is started, when a container means nothing or its engine is away."""
+    engines = {container_options(job).engine for job in jobs if job.container is not None}
+    if not engines:
+        return
+    from jobmeter.launch.container_engine import open_engine
+
+    for engine in sorted(engines):
+        open_engine(engine).close()
+
+
+def _mount(entry: Any, directory: str) -> Mount:
+    """`SOURCE:TARGET[:ro]`, or a mapping; a path is seen from the job's directory."""
+    if isinstance(entry, str):
+        source, separator, rest = entry.partition(":")
+        return parse_mount(f"{_absolute(source, directory)}{separator}{rest}")
+    unknown = set(entry) - {"source", "target", "read_only"}
+    if unknown or not {"source", "target"} <= set(entry):
+        there = ", ".join(sorted(entry)) or "nothing"
+        raise UsageError(f"a mount has source, target and read_only, and here is {there}")
+    mode = "ro" if str(entry.get("read_only", "")).lower() in ("true", "yes", "1") else "rw"
+    return parse_mount(f"{_absolute(entry['source'], directory)}:{entry['target']}:{mode}")
+
+
+def _absolute(source: str, directory: str) -> str:
+    """A path as it is seen from the job's directory; what is no path is the name of a volume."""
+    if "/" in source or source in (".", ".."):
+        return os.path.normpath(os.path.join(directory, os.path.expanduser(source)))
+    return source

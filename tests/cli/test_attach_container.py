@@ -1,0 +1,90 @@
+"""`jobmeter attach --container` and `jobmeter container info`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.container_engines import IMAGE, PYTHON, Engine
+from tests.running import command_line, workplace
+
+MIB = 1 << 20
+BURN = """
+import time
+while time.process_time() < 1.0: pass
+print("attach", flush=True)
+time.sleep(3)
+held = b"x" * (50 << 20)
+while time.process_time() < 1.6: pass
+"""
+
+
+@pytest.fixture
+def running(engine: Engine) -> Iterator[Engine]:
+    """An engine with a container `web` that burns CPU before one attaches, and after."""
+    mounts = [word for path in ("/usr", "/lib", "/lib64") for word in ("-v", f"{path}:{path}:ro")]
+    engine.client(
+        "run", "--detach", "--name", "web", "--network", "none", "--cpus", "1.5", "--memory", "500m", *mounts, IMAGE,
+        PYTHON, "-c", BURN,
+    )  # fmt: skip
+    while "attach" not in engine.client("logs", "web").stdout:
+        time.sleep(0.05)
+    yield engine
+    engine.client("rm", "--force", "web")
+
+
+def attach(engine: Engine) -> tuple[subprocess.Popen[str], Path]:
+    folder = workplace()
+    options = ["--engine", engine.name, "--report", f"{folder}/r.json", "--store", folder]
+    words = command_line(["attach", "--container", "web", *options])
+    process = subprocess.Popen(words, env=engine.environment(), stderr=subprocess.PIPE, text=True)
+    while not list(Path(folder).glob("journal/*")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    return process, Path(folder, "r.json")
+
+
+def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
+    process, report = attach(running)
+    _, stderr = process.communicate(timeout=60)
+    record = json.loads(report.read_text())
+    assert 0 == process.returncode
+    assert {"status": "completed", "exit_code": 0, "signal": None} == record["outcome"]
+    assert record["usage"]["cpu_seconds"]["value"] == pytest.approx(0.6, abs=0.05)
+    assert record["usage"]["memory_peak_bytes"]["value"] == pytest.approx(54 * MIB, rel=0.08)
+    assert {"cpus": 1.5, "memory_bytes": 500 * MIB} == record["requirement"]
+    assert "web completed" in stderr
+
+
+def test_ctrl_c_ends_the_measuring_and_not_the_container(running: Engine) -> None:
+    process, report = attach(running)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    record = json.loads(report.read_text())
+    assert ("running", "at least") == (record["outcome"]["status"], record["usage"]["cpu_seconds"]["quality"])
+    assert running.inspect("web")["State"]["Running"]
+
+
+def test_what_a_container_is_and_may_use_is_told(running: Engine) -> None:
+    done = running.jobmeter("container", "info", "web", "--engine", running.name, "--json")
+    told = json.loads(done.stdout)
+    assert ("web", "running", {"cpus": 1.5, "memory_bytes": 500 * MIB}) == (
+        told["name"],
+        told["status"],
+        told["limits"],
+    )
+    assert IMAGE in told["image"]
+    assert "memory      500 MiB" in running.jobmeter("container", "info", "web", "--engine", running.name).stdout
+
+
+@pytest.mark.parametrize("command", [["container", "info", "nosuch"], ["attach", "--container", "nosuch"]])
+def test_a_container_that_is_not_there_is_one_clear_line(engine: Engine, command: list[str]) -> None:
+    done = engine.jobmeter(*command, "--engine", engine.name)
+    assert (2, 1) == (done.returncode, done.stderr.count("\n"))
+    assert f"has no container 'nosuch'. `{engine.name} ps --all` lists" in done.stderr

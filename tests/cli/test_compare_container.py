@@ -1,0 +1,42 @@
+"""`jobmeter compare --container-overhead`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.container_engines import IMAGE, Engine
+from tests.running import jobmeter
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+
+def test_the_cost_of_a_container_is_told_with_intervals(docker: Engine) -> None:
+    done = docker.jobmeter(
+        "compare", "--container-overhead", IMAGE, "--runs", "4", "--engine", "docker", "--network", "none", "--json",
+        "--", "/bin/busybox", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done",
+    )  # fmt: skip
+    assert 0 == done.returncode, done.stderr
+    told = {entry["key"]: entry for entry in json.loads(done.stdout)["measures"]}
+    startup = told["startup_seconds"]
+    assert startup["ratio"] > 2
+    assert startup["interval"][0] < startup["ratio"] < startup["interval"][1]
+    assert "start-up rose by" in startup["words"]
+    assert {"wall_seconds", "cpu_seconds", "memory_peak_bytes", "whole_seconds"} <= told.keys()
+    # What the runtime uses for the start is the container's.
+    assert 0 < told["cpu_seconds"]["difference"] < 0.2
+
+
+def test_a_command_that_fails_in_the_container_is_told(docker: Engine) -> None:
+    done = docker.jobmeter(
+        "compare", "--container-overhead", IMAGE, "--engine", "docker", "--network", "none", "--", "ls", "/"
+    )
+    assert 127 == done.returncode
+    assert "ls: there is no such program in the image" in done.stderr
+
+
+def test_without_a_command_it_is_told_how_to_write_it() -> None:
+    done = jobmeter("compare", "--container-overhead", IMAGE)
+    assert (2, 1) == (done.returncode, done.stderr.count("\n"))
+    assert "no command given" in done.stderr

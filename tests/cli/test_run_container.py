@@ -1,0 +1,270 @@
+"""`jobmeter run --container`, with a real Docker and a real Podman."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.container_engines import IMAGE, PYTHON, WITH_PYTHON, Engine
+from tests.running import NOBODY, command_line, jobmeter, readable_copy, workplace
+
+MIB = 1 << 20
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+KNOWN_LOAD = """
+import resource, sys, time
+held = b"x" * (300 << 20)
+time.sleep(0.2)
+del held
+while time.process_time() < 2.0: pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def test_cpu_and_a_short_peak_are_right_at_a_long_interval(engine: Engine) -> None:
+    for _ in range(3):
+        done = engine.meter(PYTHON, "-c", KNOWN_LOAD, options=[*WITH_PYTHON, "--interval", "1s"])
+        assert done.exit_code == 0, done.stderr
+        assert done.value("cpu_seconds") == pytest.approx(2.0, rel=0.02)
+        assert done.value("memory_peak_bytes") == pytest.approx(int(done.stdout), rel=0.03)
+        assert done.quality("cpu_seconds") == "exact"
+
+
+def test_a_container_of_a_few_milliseconds_has_a_record_with_its_cpu_time(engine: Engine) -> None:
+    done = engine.meter("/bin/busybox", "true")
+    assert done.record["outcome"] == {"status": "completed", "exit_code": 0, "signal": None}
+    # The runtime's own start is in it.
+    assert 0.001 < done.value("cpu_seconds") < 0.2
+    assert done.value("memory_peak_bytes") < 12 * MIB
+
+
+def test_a_container_over_its_memory_is_out_of_memory_at_its_limit(engine: Engine) -> None:
+    done = engine.meter(PYTHON, "-c", "x = b'x' * (300 << 20)", options=[*WITH_PYTHON, "--memory", "64m"])
+    assert done.record["outcome"] == {"status": "oom", "exit_code": None, "signal": 9}
+    assert done.exit_code == 137
+    assert done.value("memory_peak_bytes") == pytest.approx(64 * MIB, rel=0.02)
+
+
+def test_a_container_over_its_runtime_ends(engine: Engine) -> None:
+    done = engine.meter("/bin/busybox", "sleep", "60", options=["--runtime", "1s"])
+    assert ("timeout", 143) == (done.record["outcome"]["status"], done.exit_code)
+    assert 1.0 <= done.record["wall_seconds"] < 30
+
+
+def test_a_container_that_ignores_the_farewell_is_killed(docker: Engine) -> None:
+    done = docker.meter(
+        "/bin/sh", "-c", "trap '' TERM; while :; do busybox sleep 0.2; done", options=["--runtime", "0.3s"]
+    )
+    assert done.record["outcome"] == {"status": "timeout", "exit_code": None, "signal": 9}
+
+
+def test_a_cpu_limit_holds_a_busy_loop_at_half_a_core_and_the_time_is_told(engine: Engine) -> None:
+    done = engine.meter("/bin/sh", "-c", "while :; do :; done", options=["--cpus", "0.5", "--runtime", "2s"])
+    assert done.value("cpu_mean_percent") == pytest.approx(50, abs=8)
+    assert done.record["measurements"]["cgroup_throttled_seconds"]["total"] > 0.3
+    assert done.record["requirement"]["cpus"] == 0.5
+
+
+def test_the_exit_code_is_the_containers(engine: Engine) -> None:
+    done = engine.meter("/bin/sh", "-c", "exit 3")
+    assert (3, {"status": "failed", "exit_code": 3, "signal": None}) == (done.exit_code, done.record["outcome"])
+
+
+def test_an_exit_code_above_128_is_not_taken_for_a_signal_where_the_kernel_tells(docker: Engine) -> None:
+    done = docker.meter("/bin/sh", "-c", "busybox sleep 0.5; exit 137")
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    assert 137 == done.exit_code
+    assert ("failed" if release >= (6, 15) else "killed") == done.record["outcome"]["status"]
+
+
+@pytest.mark.parametrize(("program", "code"), [("/no/such", 127), ("nosuch", 127), ("/tmp", 126)])
+def test_a_program_that_cannot_be_run_is_told_as_for_a_command(engine: Engine, program: str, code: int) -> None:
+    done = engine.meter(program)
+    assert (code, {}) == (done.exit_code, done.record)
+    assert program in done.stderr
+    assert 1 == done.stderr.count("\n")
+
+
+def test_output_is_passed_byte_for_byte_and_the_two_streams_apart(engine: Engine) -> None:
+    body = "import os\nfor n in range(300):\n    os.write(1, bytes(range(256)) * 16); os.write(2, b'e%d\\n' % n)"
+    done = engine.meter(PYTHON, "-c", body, options=[*WITH_PYTHON, "--quiet"], text=False, errors=None)
+    assert bytes(range(256)) * 16 * 300 == done.stdout  # type: ignore[comparison-overlap]
+    assert b"".join(b"e%d\n" % n for n in range(300)) == done.stderr  # type: ignore[comparison-overlap]
+
+
+def test_input_from_a_pipe_reaches_the_container_to_its_end(engine: Engine) -> None:
+    text = "".join(f"line {n}\n" for n in range(20_000))
+    done = engine.meter("/bin/busybox", "md5sum", options=["--quiet"], stdin=None, input=text)
+    assert hashlib.md5(text.encode()).hexdigest() in done.stdout
+
+
+def test_the_options_of_an_engine_reach_the_container(engine: Engine) -> None:
+    folder = workplace()
+    Path(folder, "file").write_text("from outside")
+    body = 'busybox cat /data/file; echo " $A $B $PWD $(busybox id -u)"; busybox touch /data/new'
+    done = engine.meter(
+        "-c", body,
+        options=["-v", f"{folder}:/data:ro", "-e", "A=one two", "-e", "B", "-w", "/tmp", "-u", "7:7", "--quiet",
+                 "--entrypoint", "/bin/sh", "--container-name", "mine"],
+        env={**engine.environment(), "B": "here"},
+    )  # fmt: skip
+    assert "from outside one two here /tmp 7\n" == done.stdout
+    assert "Read-only" in done.stderr
+    assert 1 == done.exit_code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_jobmeter_ends_the_container(engine: Engine, number: int) -> None:
+    process = running(engine, "/bin/busybox", "sleep", "60")
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    assert 128 + number == process.returncode
+    assert "cancelled" in stderr
+
+
+def test_a_signal_that_the_container_handles_reaches_it(engine: Engine) -> None:
+    process = running(
+        engine, "/bin/sh", "-c", "trap 'echo got it; exit 5' TERM; echo ready; while :; do busybox sleep 0.1; done"
+    )
+    assert process.stdout is not None
+    assert "ready\n" == process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=30)
+    assert ("got it\n", 5) == (stdout, process.returncode)
+
+
+def test_a_container_whose_output_nobody_reads_ends_as_a_command_would(engine: Engine) -> None:
+    process = running(engine, "/bin/busybox", "yes")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert 141 == process.wait(timeout=30)
+    assert process.stderr is not None
+    process.stderr.close()
+
+
+def running(engine: Engine, *command: str) -> subprocess.Popen[str]:
+    """`jobmeter run --container`, once the container runs."""
+    folder = workplace()
+    words = command_line(
+        ["run", "--container", IMAGE, "--engine", engine.name, "--network", "none", "--store", folder, "--", *command]
+    )
+    process = subprocess.Popen(
+        words,
+        env=engine.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not any(engine.inspect(name)["State"]["Running"] for name in engine.containers()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    return process
+
+
+def test_docker_and_podman_give_the_same_record(docker: Engine, podman: Engine) -> None:
+    body = "x = b'x' * (100 << 20)\nimport time\nwhile time.process_time() < 0.5: pass"
+    a, b = (each.meter(PYTHON, "-c", body, options=WITH_PYTHON).record for each in (docker, podman))
+    assert a.keys() == b.keys()
+    assert a["usage"].keys() == b["usage"].keys()
+    for name in ("cpu_seconds", "memory_peak_bytes"):
+        assert a["usage"][name]["value"] == pytest.approx(b["usage"][name]["value"], rel=0.05), name
+        assert (a["usage"][name]["from"], "exact") == (b["usage"][name]["from"], b["usage"][name]["quality"])
+    assert a["outcome"] == b["outcome"]
+    assert (docker.name, podman.name) == tuple(r["provenance"]["container"]["engine"] for r in (a, b))
+    # Of networks and memory, engines tell different things.
+    told = [{key for key in r["measurements"] if key.startswith("container_")} for r in (a, b)]
+    assert {"container_cpu_seconds", "container_mem_current", "container_pids"} <= told[0] & told[1]
+
+
+@pytest.mark.parametrize("where", ["not running", "image", "name", "permission", "mount", "network"])
+def test_what_cannot_be_is_one_clear_line_and_leaves_nothing(engine: Engine, where: str) -> None:
+    given = {
+        "image": ["--container", "nosuch:1", "--pull", "never"],
+        "mount": ["--container", IMAGE, "-v", "/no/such/place:/x"],
+        "network": ["--container", IMAGE, "--network", "nosuch"],
+        "name": ["--container", IMAGE, "--network", "none", "--container-name", "taken"],
+    }.get(where, ["--container", IMAGE])
+    settings = engine.environment()
+    if where == "not running":
+        settings |= dict.fromkeys(("DOCKER_HOST", "CONTAINER_HOST"), f"unix://{engine.folder}/nowhere.sock")
+    if where == "name":
+        engine.client("create", "--name", "taken", "--network", "none", IMAGE, "/bin/true")
+    if where == "permission":
+        os.chmod(engine.socket, 0o600)
+    done = engine.jobmeter("run", *given, "--engine", engine.name, "--", "true", env=settings,
+                           user=NOBODY if where == "permission" else 0)  # fmt: skip
+    if where == "name":
+        engine.client("rm", "taken")
+    assert (2 if where == "mount" else 125) == done.returncode
+    assert 1 == done.stderr.count("\n"), done.stderr
+    words = {
+        "not running": f"is not running at unix://{engine.folder}/nowhere.sock. Start it",
+        "image": f"has no image nosuch:1. Fetch it ({engine.name} pull nosuch:1)",
+        "name": "a container named taken is already there. Remove it",
+        "permission": f"no permission on {engine.socket}. Run as root",
+        "mount": "--mount: /no/such/place: there is no such file or directory on this machine",
+        "network": "nosuch",
+    }
+    assert words[where] in done.stderr
+    assert not os.path.exists("/no/such/place")
+
+
+def test_an_image_that_can_not_be_fetched_is_told(docker: Engine) -> None:
+    done = docker.jobmeter("run", "--container", "localhost:1/nosuch:1", "--engine", "docker", "--", "true")
+    assert 125 == done.returncode
+    assert "cannot fetch it" in done.stderr
+
+
+def test_an_engine_whose_api_is_too_old_is_told(docker: Engine) -> None:
+    settings = {**docker.environment(), "DOCKER_API_VERSION": "1.99"}
+    done = docker.jobmeter("run", "--container", IMAGE, "--engine", "docker", "--", "true", env=settings)
+    assert 125 == done.returncode
+    assert "Maximum supported API version is 1.41. Upgrade the older one, or unset DOCKER_API_VERSION" in done.stderr
+    assert 1 == done.stderr.count("\n")
+
+
+def test_gpus_are_asked_for_and_their_absence_told(docker: Engine, podman: Engine) -> None:
+    told = [each.meter("/bin/busybox", "true", options=["--gpus", "all"]) for each in (docker, podman)]
+    assert [125, 125] == [done.exit_code for done in told]
+    assert "[[gpu]]. Install the NVIDIA container toolkit" in told[0].stderr
+    assert "ignores --gpus" in told[1].stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--container", IMAGE, "-t"], "-t: a container run by jobmeter has no terminal"),
+        (["--network", "none"], "--network: means something only with --container IMAGE"),
+        (["--container", IMAGE, "--engine", "lxc"], "--engine: 'lxc' is none of auto, docker, podman"),
+        (["--container", IMAGE, "--pull", "always"], "--pull: 'always' is none of missing, never"),
+        (["--container", IMAGE, "-v", "x"], "--mount: 'x' is not SOURCE:TARGET"),
+        (["--container", IMAGE, "-e", "NOT_SET_ANYWHERE"], "--env: NOT_SET_ANYWHERE is not set here"),
+        (["--container", IMAGE, "--gpus", "some"], "--gpus: 'some' is none of all"),
+    ],
+)
+def test_bad_options_are_one_clear_line(arguments: list[str], words: str) -> None:
+    done = jobmeter("run", *arguments, "--", "true")
+    assert (2, 1) == (done.returncode, done.stderr.count("\n"))
+    assert words in done.stderr
+
+
+def test_without_the_package_it_is_told_which_to_install() -> None:
+    done = jobmeter("run", "--container", IMAGE, "--", "true", env={**os.environ, "PYTHONPATH": hidden_docker()})
+    assert 125 == done.returncode
+    assert "pip install 'jobmeter[docker]'" in done.stderr
+    assert 1 == done.stderr.count("\n")
+
+
+def hidden_docker() -> str:
+    """A path on which importing `docker` fails, before the package itself."""
+    folder = workplace()
+    Path(folder, "docker.py").write_text("raise ImportError('not here')\n")
+    return f"{folder}:{readable_copy()}/src"
