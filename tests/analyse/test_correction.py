@@ -10,7 +10,7 @@ GIB = 2**30
 
 
 def over(resource: Resource, specified: float, used: float, cause: str | None = None) -> Line:
-    return Line(Job(1, "train", "train", 1), resource, specified, used, False, True, cause)
+    return Line(Job(1, "train", "train", 1, "run1"), resource, specified, used, False, True, cause)
 
 
 def test_only_what_was_over_used_is_corrected() -> None:

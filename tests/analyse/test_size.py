@@ -127,6 +127,28 @@ def test_a_timeout_asks_for_clearly_more_time() -> None:
     assert runtime(rows) >= 5400
 
 
+def test_a_limit_that_was_met_once_and_long_ago_is_forgotten_where_peaks_may_be() -> None:
+    hung = run(8, 86400.0, "timeout", requirement_runtime_seconds=86400)
+    full = run(8, 60.0, "oom", requirement_memory_bytes=8 * GIB)
+    rows = [*[run(1, 60.0)] * 300, hung, full]
+    assert (True, True) == (runtime(rows) < 120, memory(rows) >= 12)
+    assert memory(rows, below_peak=True) < 2
+    assert (129600.0, True) == (runtime([hung, *rows[:20]]), memory([full, *rows[:20]], below_peak=True) >= 12)
+
+
+def test_a_limit_below_what_a_failed_run_used_is_no_reason() -> None:
+    rows = [*[run(1)] * 6, run(9, 60.0, "failed"), run(4, 60.0, "oom", requirement_memory_bytes=4 * GIB)]
+    amount = part(advise("train", rows), "memory")
+    assert (True, "not below the largest seen, 9 GiB") == (amount.ask >= 9 * GIB, amount.reason)
+
+
+@pytest.mark.parametrize("target", [1e-300, 0.99999, 0.9999999999999999])
+def test_no_target_is_too_extreme_and_none_is_said_to_be_certain(target: float) -> None:
+    amount = part(advise("train", [run(1)] * 10, Wish(target)), "memory")
+    assert GIB < amount.ask < 3 * GIB
+    assert "100 %" not in amount.reason
+
+
 @pytest.mark.parametrize("status", ["failed", "killed", "cancelled", "lost"])
 def test_a_run_that_did_not_come_to_its_end_is_a_lower_bound(status: str) -> None:
     plain = [run(4 + number % 3 / 10) for number in range(20)]
@@ -147,6 +169,11 @@ def test_cpus_are_enough_that_check_is_clean_and_a_much_lower_mean_is_told() -> 
 
 def test_a_busy_single_thread_needs_one_cpu() -> None:
     assert 1 == part(advise("train", [run(1, cpu_peak_percent=101.3, cpu_mean_percent=99.9)]), "cpus").ask
+
+
+def test_a_job_that_only_waits_is_not_said_to_use_less_on_average() -> None:
+    rows = [run(1, cpu_peak_percent=0.3, cpu_mean_percent=0.1)]
+    assert "at most 0 at once" == part(advise("train", rows), "cpus").reason
 
 
 def test_who_used_all_the_cpus_there_were_may_use_more() -> None:

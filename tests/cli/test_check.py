@@ -23,9 +23,11 @@ GIB = 2**30
 WORKFLOW = {"id": "ml-training-pipeline", "name": "ML Training Pipeline"}
 
 
-def job(number: int, name: str, status: str = "completed", *, run: int = 1, attempt: int = 1, **figures: Any) -> Any:
+def job(
+    number: int, name: str, status: str = "completed", *, run: int = 1, attempt: int = 1, step: str = "", **figures: Any
+) -> Any:
     """A run of one job of the workflow."""
-    part = {"run_id": run, "job_id": number, "step": name, "attempt": attempt, "fingerprint": "f"}
+    part = {"run_id": run, "job_id": number, "step": step or name, "attempt": attempt, "fingerprint": "f"}
     found = record(f"r{run}j{number:02d}a{attempt}", name, status, **figures)
     started = f"2026-01-31T{12 + run:02d}:{number:02d}:0{attempt}.000Z"
     # As `run` writes it, before what was measured.
@@ -164,6 +166,7 @@ def test_failed_jobs_are_told_with_their_cause(jobmeter: Commands) -> None:
 def test_filters_choose_among_all_runs(jobmeter: Commands) -> None:
     having(jobmeter, *pipeline(1), *pipeline(2))
     assert 4 == told(jobmeter, "--since", "2026-01-01")["total_results"]
+    assert jobmeter("check", "--since", "2026-01-01").out.startswith("2 of 4 jobs used more than they asked for\n")
     assert 2 == told(jobmeter, "--name", "train*")["total_results"]
     assert 1 == told(jobmeter, "--name", "train*", "ml-training-pipeline")["total_results"]
 
@@ -185,6 +188,7 @@ def test_of_very_many_runs_the_same_is_found_by_sql(jobmeter: Commands, monkeypa
         (["nothing"], "there is no run 'nothing'"),
         (["train_model", "--run-id", "1"], "--run-id tells the runs of a workflow apart"),
         (["--run-id", "0"], "--run-id: '0' is not the number of a run"),
+        (["--run-id", "²"], "--run-id: '²' is not the number of a run"),
         (["--min-over", "much"], "--min-over: 'much' is not a percentage"),
         (["--diff"], "--diff shows what --fix would change. Name the spec with --fix SPEC."),
         (["--fix", "/nowhere/spec.yaml"], "/nowhere/spec.yaml"),
@@ -227,7 +231,7 @@ def test_fix_raises_what_was_too_little_and_nothing_else(jobmeter: Commands, tmp
     assert SPEC == spec.read_text()
     done = jobmeter("check", "--fix", str(spec))
     assert (1, True) == (done.code, f"jobmeter: {spec}: rewritten\n" in done.err)
-    assert "train_model: cpus 8 → 9\n" in done.err
+    assert "train_model: cpus 8 → 10\n" in done.err
     assert SPEC.splitlines()[:9] == spec.read_text().splitlines()[:9]
     asked = load_plan(str(spec)).jobs[1].requirement
     assert (True, True) == ((asked.memory_bytes or 0) > 10.5 * GIB, (asked.runtime_seconds or 0) > 9900)
@@ -240,6 +244,20 @@ def test_fix_refuses_a_spec_without_the_job(jobmeter: Commands, tmp_path: Path) 
     spec.write_text("name: other\njobs:\n  - {name: a, command: 'true'}\n")
     done = having(jobmeter, *pipeline())("check", "ml-training-pipeline", "--fix", str(spec))
     assert (2, True) == (done.code, "there is no job 'train_model' in it" in done.err)
+
+
+@pytest.mark.parametrize("names", [["s_1"], ["s_1", "s_2"]])
+def test_fix_of_single_jobs_corrects_their_sweep(jobmeter: Commands, tmp_path: Path, names: list[str]) -> None:
+    spec = tmp_path / "spec.yaml"
+    sweep = '{name: "s_{i}", command: "true", parameters: {i: "1:2"}, resource_requirements: {memory: 1g}}'
+    spec.write_text(f"name: {WORKFLOW['name']}\njobs:\n  - {sweep}\n")
+    jobs = [
+        job(number, f"s_{number}", step="s_{i}", memory_peak_bytes=2 * GIB, requirement={"memory_bytes": GIB})
+        for number in (1, 2)
+    ]
+    done = having(jobmeter, *jobs)("check", *names, "--fix", str(spec))
+    assert (1, True) == (done.code, "s_{i}: memory 1 GiB → " in done.err)
+    assert (load_plan(str(spec)).jobs[0].requirement.memory_bytes or 0) > 2 * GIB
 
 
 BUSY = "import time; end = time.process_time() + 1\nwhile time.process_time() < end: pass"

@@ -54,6 +54,11 @@ def test_a_glob_sizes_each_job_that_it_matches(known: Commands) -> None:
     assert ["once", "preprocess", "train", "train_model"] == [job["job_name"] for job in told(known, "*")]
 
 
+def test_a_name_with_brackets_is_a_name_too(jobmeter: Commands) -> None:
+    keep(str(jobmeter.folder), record("aaaa", "fit[1]", wall_seconds=5.0))
+    assert ["fit[1]"] == [job["job_name"] for job in told(jobmeter, "fit[1]")]
+
+
 def test_a_workflow_is_sized_by_step_and_without_names_it_is_that_of_the_newest_run(known: Commands) -> None:
     by_name = told(known, "ML Training Pipeline")
     assert [("preprocess", 9), ("train_model", 9)] == [(job["job_name"], job["runs"]) for job in by_name]

@@ -14,7 +14,7 @@ GIB = 2**30
 def line(
     resource: Resource, specified: float, used: float, *, at_least: bool = False, cause: str | None = None
 ) -> Line:
-    return Line(Job(15, "train_model", "train_model", 1), resource, specified, used, at_least, True, cause)
+    return Line(Job(15, "train_model", "train_model", 1, "run15"), resource, specified, used, at_least, True, cause)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_line_is_what_was_asked_what_was_used_and_how_much_over(found: Line, e
 
 
 def test_a_later_attempt_is_marked() -> None:
-    again = line(MEMORY, 1, 2)._replace(job=Job(15, "train_model", "train_model", 2))
+    again = line(MEMORY, 1, 2)._replace(job=Job(15, "train_model", "train_model", 2, "run15b"))
     assert "train_model (attempt 2)" == cells(again)[1]
 
 
@@ -65,7 +65,7 @@ def test_half_a_tenth_of_a_percent_is_rounded_away_from_zero(value: float, expec
 def test_the_headline_counts_jobs_and_not_lines() -> None:
     two = [line(MEMORY, 1, 2), line(RUNTIME, 1, 2)]
     assert "1 of 14 jobs used more than it asked for" == headline(two, 14)
-    other = line(MEMORY, 1, 2)._replace(job=Job(3, "a", "a", 1))
+    other = line(MEMORY, 1, 2)._replace(job=Job(3, "a", "a", 1, "run3"))
     assert "2 of 14 jobs used more than they asked for" == headline([*two, other], 14)
     assert "All 14 jobs stayed within what they asked for" == headline([], 14)
     assert "The job stayed within what it asked for" == headline([], 1)

@@ -37,6 +37,16 @@ def test_a_job_is_the_same_when_only_what_is_asked_for_or_said_of_it_changes(tmp
     assert fingerprint(job_of(tmp_path, "labels: {}")) == fingerprint(job_of(tmp_path, field))
 
 
+def test_a_program_that_an_earlier_job_makes_does_not_make_another_job(tmp_path: Path) -> None:
+    """Before it is there the command goes to the shell, and after that it is executed itself."""
+    spec = "jobs: [{name: a, command: ./made --now}]"
+    (before,) = plan_of(tmp_path, spec).jobs
+    (tmp_path / "made").touch(mode=0o755)
+    (after,) = plan_of(tmp_path, spec).jobs
+    assert before.command != after.command
+    assert fingerprint(before) == fingerprint(after)
+
+
 def test_an_input_that_is_written_to_makes_another_job(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("1")
     job = job_of(tmp_path, "inputs: [data]")
@@ -93,6 +103,11 @@ def test_a_job_that_was_to_run_again_and_did_not_complete_is_not_done() -> None:
 def test_a_job_that_completed_after_failures_is_done() -> None:
     job = a_job(1)
     assert {} == reasons([job], done(job, attempt=2, second=2), an_attempt(1, "oom", second=1))
+
+
+def test_the_last_attempt_is_that_of_the_highest_number_whatever_the_clock_said() -> None:
+    job = a_job(1)
+    assert {1: "failed before"} == reasons([job], done(job, second=9), an_attempt(1, "failed", attempt=2, second=1))
 
 
 def test_what_was_done_before_something_it_needs_ran_again_runs_too() -> None:

@@ -67,14 +67,22 @@ def enough(seen: Sequence[Seen], caution: Caution, text: Callable[[float], str])
     if caution.keep_peaks and value < (floor := max(one.need for one in seen if one.ending != LIMIT)):
         value = floor
         reason = f"not below the largest seen, {text(peak)}"
-    met = max((one.value for one in seen if one.ending == LIMIT), default=0.0)
+    met = _largest_met(seen, caution)
     if met >= max(one.value for one in complete):
-        value = max(value, met * BEYOND_LIMIT)
-        reason = (
-            f"{text(met)} was not enough and no run is known to have used more: at least {BEYOND_LIMIT:g} times that"
-        )
         prediction = prediction if len(complete) >= _TELLING else None
+        if met * BEYOND_LIMIT > value:
+            value = met * BEYOND_LIMIT
+            reason = (
+                f"{text(met)} was not enough and no run is known to have used more: "
+                f"at least {BEYOND_LIMIT:g} times that"
+            )
     return Enough(value, peak, prediction.usual if prediction else complete[0].need, prediction, reason)
+
+
+def _largest_met(seen: Sequence[Seen], caution: Caution) -> float:
+    """The largest limit that a run met, 0 without any; where peaks need not be kept, one met too rarely is none."""
+    limits = [one.value if one.ending == LIMIT else 0.0 for one in seen]
+    return max(limits) if caution.keep_peaks else weighted_quantile(limits, caution.level)
 
 
 def _from_no_success(seen: Sequence[Seen], text: Callable[[float], str]) -> Enough:
@@ -112,4 +120,4 @@ def _from_many(
 
 
 def _share(level: float) -> str:
-    return f"{100 * level:.4g} %"
+    return f"{100 * level:.10g} %"

@@ -56,6 +56,7 @@ class Job(NamedTuple):
     name: str
     step: str  # its name as the spec has it, the same for all jobs of a sweep
     attempt: int
+    run: str  # the run's id: numbers of jobs are the same in every run of a workflow
 
 
 class Line(NamedTuple):
@@ -120,7 +121,8 @@ def asked_for_something(rows: Iterable[Row]) -> bool:
 def job_of(row: Row) -> Job:
     part: Row = row.get("workflow_job") or {}
     name = str(row["name"])
-    return Job(part["job_id"] if part else row["id"], name, str(part.get("step", name)), int(part.get("attempt", 1)))
+    step, attempt = str(part.get("step", name)), int(part.get("attempt", 1))
+    return Job(part["job_id"] if part else row["id"], name, step, attempt, row["id"])
 
 
 def _order(job: Job) -> tuple[int, int]:

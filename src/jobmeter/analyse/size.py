@@ -30,6 +30,8 @@ ROOM = {Quality.EXACT.value: 1.03, Quality.SAMPLED.value: 1.1, Quality.AT_LEAST.
 missed a peak; of an incomplete figure, much may be missing."""
 _MEMORY_DEVIATION, _TIME_DEVIATION = 0.02, 0.05
 _SINGLE_MEMORY, _SINGLE_TIME = 1.5, 2.0
+_SUREST = 1 - 1e-9
+"""The highest chance that is reckoned with: much nearer to 1 it would be 1, in floating point."""
 _FAR_BELOW = 0.5
 _ALL = 0.95
 _GB_HOUR = 2.0**30 * 3600
@@ -74,7 +76,7 @@ class Wish(NamedTuple):
     @property
     def level(self) -> float:
         """The share that must stay below each of memory and time."""
-        return 1 - (1 - self.target) / 2
+        return min(1 - (1 - self.target) / 2, _SUREST)
 
 
 def advise(
@@ -161,9 +163,10 @@ def _cpus(rows: Sequence[Row], wish: Wish, machine_cpus: int | None) -> Amount |
     ask = weighted_quantile(needs, wish.target) if wish.below_peak else max(needs)
     most = max(row[CPU.used] for row in known) / 100
     mean = fmean(row.get("cpu_mean_percent", row[CPU.used]) for row in known) / 100
-    reason = f"at most {text(most, 'count')} at once"
-    if mean < _FAR_BELOW * ask:
-        reason += f", but {text(mean, 'count')} on average"
+    most_told, mean_told = text(most, "count"), text(mean, "count")
+    reason = f"at most {most_told} at once"
+    if mean < _FAR_BELOW * ask and mean_told != most_told:
+        reason += f", but {mean_told} on average"
     if machine_cpus and most >= _ALL * machine_cpus:
         reason += "; that is all the machine has, on a larger one it may use more"
     elif _ALL * (asked := known[0].get(CPU.asked, float("inf"))) <= most <= asked / _ALL:

@@ -86,7 +86,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _run_number(words: str) -> int:
-    if not words.isdigit() or int(words) < 1:
+    if not words.isdecimal() or int(words) < 1:
         raise UsageError(f"{words!r} is not the number of a run: 1, 2, 3 …")
     return int(words)
 
@@ -121,12 +121,14 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
     unknown = sorted(set(over) - set(asked))
     if unknown:
         raise UsageError(f"{plan.path}: there is no job {unknown[0]!r} in it. Name the spec that these jobs are of.")
-    histories = workflow_histories(store, chosen.workflow) if chosen.workflow else []
+    workflow = chosen.workflow or store.find_workflow(plan.name)
+    histories = workflow_histories(store, workflow) if workflow else []
     known = {history.name: history for history in histories if history.name in over}
     sizes = {}
     for step, lines in over.items():
-        history = known.get(step) or next(iter(name_histories(store, step)))
-        advice = advise(step, history.rows, older_peak=history.older_peak)
+        history = known.get(step) or next(name_histories(store, step), None)
+        rows, older_peak = (history.rows, history.older_peak) if history else ([], 0.0)
+        advice = advise(step, rows, older_peak=older_peak)
         sizes[step] = corrections(lines, advice.requirement(), asked[step])
     return rewrite(plan, sizes, diff=diff)
 

@@ -55,7 +55,8 @@ def load_all() -> list[Collector]:
 def select(patterns: list[str] | None, machine: Machine = THIS_MACHINE) -> list[Selected]:
     """The collectors for a run: the usual ones, or those of the keys, globs and `all` in `patterns`.
 
-    None at all for `none`: then time and outcome alone are known. UsageError, naming the nearest key, for a pattern that means nothing.
+    None at all for `none`: then time and outcome alone are known. UsageError, naming the nearest key, for a pattern
+    that means nothing.
     """
     if not patterns:
         names = _USUAL if machine.has_proc() else _PORTABLE

@@ -10,7 +10,10 @@ from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup_container import ContainerGroup
 from jobmeter.kernel.cgroup_parent import Parent, group_of
 from jobmeter.kernel.machine import Machine, read_text
+from jobmeter.launch.container_client import EngineGone
 from jobmeter.launch.container_engine import Engine, State
+
+_LOOK = 0.2
 
 
 class Container:
@@ -23,6 +26,17 @@ class Container:
 
     def stats(self) -> ContainerStats | None:
         return self.engine.stats(self.id)
+
+    def remove(self, patience: float = 0.0) -> None:
+        """Remove it, whatever it does. LaunchError when it cannot be, also not within `patience` seconds."""
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return self.engine.remove(self.id)
+            except EngineGone:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_LOOK)
 
     def visible_pid(self, state: State, machine: Machine) -> int:
         """Its first process, if it can be seen from here; else 0.

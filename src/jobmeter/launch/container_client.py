@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.container_podman import Service, podman_address, start_service
+from jobmeter.launch.container_spec import ENGINES
 
 if TYPE_CHECKING:
     from docker import APIClient
 
 DOCKER_ADDRESS = "unix:///var/run/docker.sock"
 _NOT_FOUND = 404
-ENGINES = ("auto", "docker", "podman")
 
 
 def engine_name(text: str | None) -> str:

@@ -83,7 +83,7 @@ def duration(value: float) -> str:
 def headline(violations: Sequence[Line], total: int, *, asked: bool = True) -> str:
     """`2 of 14 jobs used more than they asked for`; `asked`: whether any of them asked for something."""
     jobs = "The job" if total == 1 else f"All {total:,} jobs"
-    over = len({(line.job.id, line.job.attempt) for line in violations})
+    over = len({line.job.run for line in violations})
     if not over:
         if not asked:
             return "The job asked for nothing" if total == 1 else f"None of {total:,} jobs asked for anything"

@@ -27,6 +27,8 @@ from jobmeter.session.container_end import judge_end
 from jobmeter.session.container_job import ContainerJob, check_job
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
 
+_ENGINE_PATIENCE = 30.0
+"""Seconds in which an engine that was restarted while it started a container can remove it."""
 _REST_OF_OUTPUT = 10.0
 """Seconds in which an engine passes on what a container wrote before its end."""
 
@@ -100,7 +102,7 @@ class ContainerSession:
         except BaseException:
             if self._supervisor is not None:
                 self._supervisor.close()
-            self._clean_up()
+            self._clean_up(patience=_ENGINE_PATIENCE)
             raise
         self._started.set()
         self._measuring.sync()
@@ -278,14 +280,17 @@ class ContainerSession:
     def _judge(self, supervisor: ContainerSupervisor) -> Outcome:
         return judge_end(supervisor, self._group, self._job.requirement.memory_bytes)
 
-    def _clean_up(self) -> None:
-        """Remove the container and its cgroup. What an engine that went away keeps is found by its label later."""
+    def _clean_up(self, patience: float = 0.0) -> None:
+        """Remove the container and its cgroup, within `patience` seconds of an engine that went away.
+
+        What it keeps longer is found by its label later.
+        """
         if self._passage is not None:
             self._passage.finish(0.0)
             self._passage = None
         if self._container is not None:
             try:
-                self._container.engine.remove(self._container.id)
+                self._container.remove(patience)
             except JobmeterError as error:
                 name = self._container.id[:12]
                 self._warn(f"the container {name} stays until `jobmeter doctor --clean` removes it. {error}")

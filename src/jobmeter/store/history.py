@@ -35,7 +35,9 @@ def workflow_histories(store: Store, workflow: str) -> Iterator[History]:
 
 def name_histories(store: Store, pattern: str) -> Iterator[History]:
     """Of each job whose name matches; a job of workflows has the name under which it ran."""
-    names = store.query(select(_JOB.job_name).distinct().where(match_glob(_JOB.job_name, pattern)))
+    # A name may have brackets in it, and is then no glob that matches itself.
+    mine = match_glob(_JOB.job_name, pattern) | (_JOB.job_name == pattern)
+    names = store.query(select(_JOB.job_name).distinct().where(mine))
     for name in sorted(str(name) for (name,) in names):
         yield _history(store, name, _JOB.job_name == name)
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.launch.ending import Shepherd, end_jobs
-from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.plan import Job, Plan
+from jobmeter.workflow.spec.command import spared_shell
 
 if TYPE_CHECKING:
     from jobmeter.store import Store
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def fingerprint(job: Job) -> str:
     """What tells whether a job is still the same: what it executes, where, and its input files as they are now."""
     inputs = [[path, *_state(path)] for path in job.inputs]
-    content = [job.command, job.directory, job.environment, job.container, inputs]
+    content = [spared_shell(job.command), job.directory, job.environment, job.container, inputs]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -39,7 +40,7 @@ def reasons_to_run(jobs: Sequence[Job], attempts: Iterable[Attempt]) -> dict[int
     One is done when its last attempt completed, its command and inputs are as they were then, its outputs
     are there, and all it needs is done too, and was before it.
     """
-    last = {each.number: each for each in sorted(attempts, key=lambda each: (each.started, each.attempt))}
+    last = latest(list(attempts))
     by_number = {job.number: job for job in jobs}
     reasons: dict[int, str] = {}
     for job in order(jobs):

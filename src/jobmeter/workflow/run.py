@@ -254,11 +254,11 @@ class WorkflowRun:
     def _open_journal(self) -> JournalFile:
         name = f"{self._directory.workflow}-{self._directory.run_id}"
         path = f"{self._options.store}/journal/{name}"
-        time_of_day = 1
-        while os.path.exists(f"{path}-{time_of_day}.jsonl"):
-            time_of_day += 1
+        part = 1  # each time that the run is resumed begins another
+        while os.path.exists(f"{path}-{part}.jsonl"):
+            part += 1
         shared = shared_header(self._measurements())
-        return shared_journal(self._options.store, f"{name}-{time_of_day}", shared)
+        return shared_journal(self._options.store, f"{name}-{part}", shared)
 
     def _measurements(self) -> list[str] | None:
         return None if self._options.monitoring and self.plan.monitor.enabled else ["none"]

@@ -16,7 +16,12 @@ from tests.workflow.live import Place, wait_for
 
 MIB = 1 << 20
 MOUNTS = "mounts: [/usr:/usr:ro, /lib:/lib:ro, /lib64:/lib64:ro]"
-USE = "import sys, time; x = bytearray(int(sys.argv[1]) << 20); b = float(sys.argv[2])\nwhile time.process_time() < b: pass"
+USE = """
+import sys, time
+held, busy = bytearray(int(sys.argv[1]) << 20), float(sys.argv[2])
+while time.process_time() < busy:
+    pass
+"""
 
 
 def container(engine: Engine, more: str = MOUNTS) -> str:
@@ -163,8 +168,14 @@ jobs:
 def test_an_engine_that_is_away_is_told_in_one_line_and_nothing_starts(tmp_path: Path) -> None:
     place = Place(tmp_path)
     environment = {**place.environment(), "DOCKER_HOST": f"unix://{tmp_path}/nowhere.sock"}
-    spec = "jobs:\n  - {name: first, command: touch begun}\n  - {name: a, command: 'true', container: {image: x, engine: docker}}"
-    done = place.run(spec, env=environment)
+    done = place.run(
+        """
+jobs:
+  - {name: first, command: touch begun}
+  - {name: second, command: "true", container: {image: x, engine: docker}}
+""",
+        env=environment,
+    )
     assert (125, False) == (done.returncode, os.path.exists(tmp_path / "begun"))
     assert 1 == len(done.stderr.splitlines()), done.stderr
     assert not (tmp_path / "store").exists()

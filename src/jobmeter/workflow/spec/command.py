@@ -75,6 +75,16 @@ def shell_command(
     return [SHELL, "-c", script]
 
 
+def spared_shell(command: list[str]) -> list[str]:
+    """The words of `command` as they are where the shell is spared, whether or not it is at present.
+
+    That depends on the programs there are when the plan is made, which earlier jobs may have to make.
+    """
+    if command[:-1] == [SHELL, "-c"] and _SIMPLE.fullmatch(command[-1]):
+        return shlex.split(command[-1])
+    return command
+
+
 def split_words(script: str) -> list[str]:
     """The words of a command without a shell."""
     try:
