@@ -58,6 +58,14 @@ def test_out_of_memory_is_a_violation_though_the_peak_is_the_limit() -> None:
     assert (True, True, "out of memory", 8 * GIB) == (line.is_violation, line.at_least, line.cause, line.used)
 
 
+def test_out_of_memory_far_below_what_was_asked_for_met_a_limit_of_someone_else() -> None:
+    """That of a container around it, or the machine's; but a sample may have missed what it met."""
+    asked = {"requirement_memory_bytes": 4 * GIB, "memory_peak_bytes": GIB // 5, "signal": 9}
+    found = one("oom", memory_quality="exact", **asked)
+    assert ([("Memory", False)], ["out of memory (SIGKILL)"]) == (told(found), [each.cause for each in found.failures])
+    assert [("Memory", True)] == told(one("oom", memory_quality="sampled", **asked))
+
+
 def test_a_timeout_is_a_violation_of_the_runtime() -> None:
     (line,) = one("timeout", requirement_runtime_seconds=60, wall_seconds=60.4).lines
     assert (True, True, "timeout", 60.4) == (line.is_violation, line.at_least, line.cause, line.used)

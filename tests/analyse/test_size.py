@@ -109,6 +109,11 @@ def test_out_of_memory_is_a_lower_bound_from_which_clearly_more_is_asked() -> No
     assert None is amount.fails
 
 
+def test_out_of_memory_under_a_limit_of_someone_else_is_a_bound_by_what_was_used() -> None:
+    rows = [run(2, 60.0, "oom", requirement_memory_bytes=64 * GIB), *[run(1.9)] * 10]
+    assert 3 <= memory(rows) < 6
+
+
 def test_out_of_memory_below_what_others_needed_is_nothing_new() -> None:
     rows = [*[run(10 + number % 2 / 10) for number in range(20)], run(8, 9.0, "oom", requirement_memory_bytes=8 * GIB)]
     assert 10 < memory(rows) < 12

@@ -37,3 +37,12 @@ def test_of_a_job_s_attempts_the_last_counts() -> None:
 def test_of_two_runners_that_began_the_same_attempt_the_later_counts() -> None:
     killed, after = an_attempt(1, "lost", second=1), an_attempt(1, second=2)
     assert {1: after} == latest([after, killed])
+
+
+def test_an_attempt_as_a_row_is_the_row_it_came_from() -> None:
+    row = {
+        "id": "r", "name": "train", "status": "oom", "signal": 9, "started": "2026-01-31T12:00:00.000Z",
+        "wall_seconds": 2.0, "memory_peak_bytes": 5, "memory_quality": "exact", "requirement_memory_bytes": 4,
+        "workflow_job": {"job_id": 3, "step": "train", "attempt": 2},
+    }  # fmt: skip
+    assert row == of_row(row).as_row()

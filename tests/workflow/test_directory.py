@@ -18,7 +18,9 @@ SPEC = "name: {name}\njobs: [{{name: a, command: 'true'}}]\n"
 HOLDER = """
 import sys
 from jobmeter.workflow.directory import RunDirectory
-RunDirectory(sys.argv[1], sys.argv[2], int(sys.argv[3])).claim()
+directory = RunDirectory(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+directory.claim()
+directory.announce()
 print("claimed", flush=True)
 sys.stdin.read()
 """

@@ -38,8 +38,12 @@ def test_a_step_takes_the_mean_of_its_own() -> None:
     assert 15.0 == left([a_job(1, name="train")], pace)
 
 
-def test_a_step_that_none_has_ended_of_takes_the_mean_of_all() -> None:
-    assert 6.0 == left([a_job(1, name="report")], paced(train=10.0, test=2.0))
+def test_a_step_that_none_has_ended_of_takes_what_it_asks_for() -> None:
+    assert 60.0 == left([a_job(1, name="report", runtime_seconds=60.0)], paced(train=10.0, test=2.0))
+
+
+def test_nothing_is_said_of_a_step_that_does_not_say_and_of_which_none_has_ended() -> None:
+    assert left([a_job(1, name="report")], paced(train=10.0, test=2.0)) is None
 
 
 def test_what_is_done_failed_or_blocked_takes_no_more_time() -> None:
@@ -51,7 +55,7 @@ def test_what_a_running_job_has_behind_it_is_not_before_it() -> None:
 
 
 def test_a_job_that_takes_longer_than_its_like_is_not_about_to_end_for_ever() -> None:
-    assert 10.0 == left([a_job(1, name="train")], paced(train=10.0), elapsed={1: 100.0})
+    assert 50.0 == left([a_job(1, name="train")], paced(train=10.0), elapsed={1: 100.0})
 
 
 def test_many_at_a_time_do_not_shorten_a_chain() -> None:

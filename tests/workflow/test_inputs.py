@@ -25,3 +25,10 @@ def test_a_file_that_nobody_makes_must_be_there(tmp_path: Path) -> None:
 def test_a_file_that_a_job_makes_need_not_be_there_yet(tmp_path: Path) -> None:
     (tmp_path / "raw.csv").touch()
     check_inputs(plan_of(tmp_path, SPEC))
+
+
+def test_a_directory_to_run_in_must_be_there_unless_a_job_makes_it(tmp_path: Path) -> None:
+    spec = "jobs: [{name: first, command: ./a, outputs: [made/x]}, {name: second, command: ./b, cwd: %s}]"
+    check_inputs(plan_of(tmp_path, spec % "made"))
+    with pytest.raises(UsageError, match=f"job 'second' is to run in {tmp_path}/other, which is no directory"):
+        check_inputs(plan_of(tmp_path, spec % "other"))

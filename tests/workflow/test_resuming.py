@@ -129,3 +129,19 @@ def test_jobs_keep_their_numbers_and_new_ones_get_new_ones(tmp_path: Path) -> No
     )
     known = {"a": 1, "b": 2, "removed": 3}
     assert {"a": (1, ()), "b": (2, (1,)), "new": (4, (2,))} == names(renumber(plan, known))
+
+
+def test_a_job_that_now_waits_for_a_new_one_runs_after_it(tmp_path: Path) -> None:
+    """The new one stands first in the spec, and gets the last number."""
+    spec = "jobs:\n- {name: new, command: a}\n- {name: a, command: a}\n- {name: b, command: a, blocked_by: [new, a]}\n"
+    jobs = renumber(plan_of(tmp_path, spec), {"a": 1, "b": 2}).jobs
+    assert (1, 3) == jobs[1].blocked_by
+    assert {3: "not run yet", 2: "new runs again"} == reasons(jobs, done(jobs[0], second=1), done(jobs[1], second=2))
+
+
+def test_jobs_of_a_sweep_share_what_they_wait_for_also_with_other_numbers(tmp_path: Path) -> None:
+    sweep = "{name: '%s_{i}', command: a, parameters: {i: '1:3'}%s}"
+    plan = plan_of(tmp_path, f"jobs:\n- {sweep % ('a', '')}\n- {sweep % ('b', ', blocked_by: [a_*]')}\n")
+    first, second, _ = renumber(plan, {"a_1": 7}).jobs[-3:]
+    assert (7, 8, 9) == first.blocked_by
+    assert first.blocked_by is second.blocked_by

@@ -11,6 +11,7 @@ import pytest
 from jobmeter.engines.contract import Ended, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.errors import StoreError
+from jobmeter.journal.writer import JournalFile
 from jobmeter.model import Requirement
 from jobmeter.store import open_store
 from jobmeter.workflow.attempts import Attempt
@@ -299,6 +300,26 @@ def test_hundreds_of_jobs_leave_no_descriptor_and_no_thread(place: Place) -> Non
     # Of the two at a time, as many at the end as at the beginning; some are being opened while we count.
     assert max(counting.counts[-100:]) <= max(counting.counts[:100]) + 10
     wait_for(lambda: threading.active_count() <= threads, "the end of the threads")
+
+
+def test_what_ended_survives_a_crash_of_the_machine_though_nothing_else_ends(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The long one waits until the short one, which ended before anything was due, is on the disk."""
+    sync = JournalFile.sync
+
+    def sync_and_tell(journal: JournalFile) -> None:
+        sync(journal)
+        if '"outcome"' in Path(journal.path).read_text():
+            (place.folder / "synced").touch()
+
+    monkeypatch.setattr(JournalFile, "sync", sync_and_tell)
+    spec = """
+jobs:
+  - {name: short, command: 'true'}
+  - {name: long, command: 'until [ -e synced ]; do sleep 0.02; done', resource_requirements: {runtime: 20s}}
+"""
+    assert a_run(place.folder, spec, enforce=True).run().succeeded
 
 
 def test_a_store_that_cannot_be_written_is_one_error_and_nothing_starts(place: Place) -> None:

@@ -73,4 +73,4 @@ def test_what_was_given_up_gives_no_advice() -> None:
 
 def test_one_that_only_ran_twice_took_no_more_than_it_asked_for() -> None:
     jobs = [a_job(1, memory_bytes=GIB)]
-    assert [Recovered("job1", 2, None, None)] == recovered(jobs, [an_attempt(1, attempt=2, memory_bytes=GIB)])
+    assert [] == recovered(jobs, [an_attempt(1, attempt=2, memory_bytes=GIB)])

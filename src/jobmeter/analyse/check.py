@@ -22,6 +22,8 @@ MEAN_OVER = 1.02
 PEAK_OVER = 5.0
 """Percent of one CPU by which a peak may be too high, for each CPU that was asked for."""
 _SPAN = 0.25
+_OWN_LIMIT = 0.8
+"""Share of what was asked for below which an exact peak did not meet it: another limit was met."""
 
 
 class Resource(NamedTuple):
@@ -135,8 +137,8 @@ def _lines(row: Row, job: Job, min_over: float, everything: bool) -> Iterator[Li
         if not asked:
             continue
         specified = asked * resource.each
-        if resource.met_by and row["status"] == resource.met_by:
-            # It met the limit, and would have used more: by how much, nobody knows.
+        if met_limit(row, resource):
+            # It would have used more: by how much, nobody knows.
             yield Line(job, resource, specified, max(used or 0, specified), True, True, resource.cause)
         elif used is not None:
             is_over = used > specified and 100 * (used - specified) / specified >= min_over
@@ -145,6 +147,19 @@ def _lines(row: Row, job: Job, min_over: float, everything: bool) -> Iterator[Li
             if is_over or everything:
                 at_least = bool(resource.quality) and row.get(resource.quality) == Quality.AT_LEAST.value
                 yield Line(job, resource, specified, used, at_least, is_over, None)
+
+
+def met_limit(row: Row, resource: Resource) -> bool:
+    """Whether a run ended because it met what it asked for.
+
+    One can also run out of memory under the limit of a container around it, or of the machine. A peak that was
+    sampled does not tell: what met the limit may have come and gone between two looks.
+    """
+    asked, used = row.get(resource.asked), row.get(resource.used)
+    if not asked or row.get("status") != resource.met_by:
+        return False
+    is_exact = used is not None and row.get(resource.quality) == Quality.EXACT.value
+    return not is_exact or used >= _OWN_LIMIT * asked * resource.each
 
 
 def uses_more_cpus(row: Row, cpus: float) -> bool:

@@ -46,6 +46,8 @@ def in_words(result: Outcome) -> str:
     """One phrase for people: `completed`, `failed with exit code 3`, `killed by SIGSEGV`."""
     if result.status == "completed":
         return "completed" if result.exit_code is not None else "ended (its exit code is told to its parent alone)"
+    if result.status == "failed" and result.exit_code == 0:
+        return "failed: it did not make all its outputs"
     if result.status == "failed":
         return f"failed with exit code {result.exit_code}"
     how = signal_name(result.signal) if result.signal is not None else f"exit code {result.exit_code}"

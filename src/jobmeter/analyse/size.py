@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from jobmeter.analyse.bounds import COMPLETE, CUT, LIMIT, Caution, Enough, Seen, enough
-from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Resource, Row
+from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Resource, Row, met_limit
 from jobmeter.analyse.opportunity import whole_cpus
 from jobmeter.analyse.prediction import weighted_quantile
 from jobmeter.analyse.rounding import round_memory, round_runtime
@@ -89,7 +89,7 @@ def advise(
 ) -> Advice:
     """What to ask for, for the job with these runs, newest first; nothing of what none of them tells.
 
-    `older_peak` is the most memory of runs that are not among them, `machine_cpus` the CPUs the newest run could use.
+    `older_peak` is the most memory of all runs there ever were, `machine_cpus` the CPUs the newest run could use.
     """
     ended = [row for row in rows if row.get("status") != "running"][:MOST_RUNS]
     found = [_memory(ended, wish, older_peak), _cpus(ended, wish, machine_cpus), _runtime(ended, wish)]
@@ -120,11 +120,11 @@ def _ending(row: Row, resource: Resource) -> str:
 
 def _seen(row: Row, resource: Resource, room: float) -> Seen | None:
     """None when it is not known what the run used."""
-    ending = _ending(row, resource)
-    used, asked = row.get(resource.used) or 0.0, row.get(resource.asked) or 0.0
+    used = row.get(resource.used) or 0.0
     # Who met a limit had all of it, whatever was seen; the time it then took to end is not part of it.
-    value = asked if ending == LIMIT and asked else used
-    return Seen(max(value, used) if resource is MEMORY else value, ending, room) if value > 0 else None
+    value = row[resource.asked] if met_limit(row, resource) else used
+    value = max(value, used) if resource is MEMORY else value
+    return Seen(value, _ending(row, resource), room) if value > 0 else None
 
 
 def _memory(rows: Sequence[Row], wish: Wish, older_peak: float) -> Amount | None:

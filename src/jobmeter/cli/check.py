@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.cli.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.fixing import add_fix_options, check_fix_options, rewrite, tell
+from jobmeter.cli.fixing import add_fix_options, plan_to_fix, rewrite, tell
 from jobmeter.cli.options import Parser, option_type
 from jobmeter.cli.output import warn
 from jobmeter.errors import UsageError
@@ -36,14 +36,13 @@ class Found(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    check_fix_options(options, "--fix")
+    plan = plan_to_fix(options, "--fix")
 
     from jobmeter.analyse.check import check
     from jobmeter.cli.subjects import subject
     from jobmeter.store import open_store
     from jobmeter.store.overuse import runs_to_check
 
-    plan = _plan(options.spec)
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
     # Rows by the ten thousand and no cycles among them: looking for some takes longer than all the rest.
@@ -99,14 +98,6 @@ def _percent(words: str) -> float:
     if not 0 <= percent < float("inf"):
         raise UsageError(f"{words!r} is not a percentage")
     return percent
-
-
-def _plan(spec: str | None) -> Plan | None:
-    if spec is None:
-        return None
-    from jobmeter.workflow.plan import load_plan
-
-    return load_plan(spec)
 
 
 def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: bool) -> Rewritten:

@@ -32,10 +32,15 @@ def add_fix_options(parser: Parser, option: str, help: str) -> None:
     parser.add_argument("--diff", action="store_true", help=f"with {option}: show what would change, and write nothing")
 
 
-def check_fix_options(options: argparse.Namespace, option: str) -> None:
-    """UsageError when `--diff` has nothing to show."""
-    if options.diff and options.spec is None:
-        raise UsageError(f"--diff shows what {option} would change. Name the spec with {option} SPEC.")
+def plan_to_fix(options: argparse.Namespace, option: str) -> Plan | None:
+    """The plan of the spec that is named; None without any, and UsageError if `--diff` then has nothing to show."""
+    if options.spec is None:
+        if options.diff:
+            raise UsageError(f"--diff shows what {option} would change. Name the spec with {option} SPEC.")
+        return None
+    from jobmeter.workflow.plan import load_plan
+
+    return load_plan(options.spec)
 
 
 def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewritten:

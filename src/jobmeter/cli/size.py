@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.fixing import add_fix_options, check_fix_options, rewrite, tell
+from jobmeter.cli.fixing import add_fix_options, plan_to_fix, rewrite, tell
 from jobmeter.cli.options import Parser, option_type
 from jobmeter.cli.output import warn
 from jobmeter.errors import UsageError
@@ -25,12 +25,11 @@ FORMATS = ("table", "yaml", "slurm", "docker", "compose", "k8s", "ray", "json")
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    check_fix_options(options, "--apply")
+    plan = plan_to_fix(options, "--apply")
 
     from jobmeter.analyse.size import Wish
     from jobmeter.store import open_store
 
-    plan = _plan(options.spec)
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
     wish = Wish(options.target, options.below_peak)
@@ -71,14 +70,6 @@ def _target(words: str) -> float:
     if not 0 < share < 1:
         raise UsageError(f"{words!r} is not a share between 0 and 1, as 0.99")
     return share
-
-
-def _plan(spec: str | None) -> Plan | None:
-    if spec is None:
-        return None
-    from jobmeter.workflow.plan import load_plan
-
-    return load_plan(spec)
 
 
 def _histories(store: Store, names: list[str]) -> Iterator[History]:

@@ -132,7 +132,8 @@ class LocalEngine:
                 cancelled = self._cancelled
             if cancelled:
                 self._end(session)
-            return Ended(task.number, session.wait())
+            record = session.wait()
+            return Ended(task.number, record, _lacking(record, task.job.directory))
         finally:
             with self._lock:
                 self._sessions.pop(task.number, None)
@@ -159,6 +160,12 @@ class LocalEngine:
         return measuring.refuse(task.job.command, directory, task.job.requirement, outcome)
 
 
+def _lacking(record: Record, directory: str | None) -> str | None:
+    """Why a job failed that ended well."""
+    missing = record["provenance"].get("missing_outputs")
+    return f"it did not make {os.path.relpath(missing[0], directory or '.')}" if missing else None
+
+
 def _in_container(
     container: ContainerOptions,
     job: JobOptions,
@@ -171,7 +178,7 @@ def _in_container(
     from jobmeter.session.container import ContainerSession
     from jobmeter.session.container_job import ContainerJob
 
-    asked = ContainerJob(container, job.command, job.requirement, job.streams)
+    asked = ContainerJob(container, job.command, job.requirement, job.streams, job.outputs)
     return ContainerSession(asked, options, meter=meter, warn=warn, on_sample=look)
 
 

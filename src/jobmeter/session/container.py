@@ -26,6 +26,7 @@ from jobmeter.model import Outcome, Record
 from jobmeter.session.container_end import judge_end
 from jobmeter.session.container_job import ContainerJob, check_job
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
+from jobmeter.session.outputs import judged_by_outputs
 
 _ENGINE_PATIENCE = 30.0
 """Seconds in which an engine that was restarted while it started a container can remove it."""
@@ -278,7 +279,8 @@ class ContainerSession:
         return seconds if seconds is None or cpu is None else max(seconds, cpu.total / cpu_count())
 
     def _judge(self, supervisor: ContainerSupervisor) -> Outcome:
-        return judge_end(supervisor, self._group, self._job.requirement.memory_bytes)
+        result = judge_end(supervisor, self._group, self._job.requirement.memory_bytes)
+        return judged_by_outputs(result, self._job.outputs, self._measuring)
 
     def _clean_up(self, patience: float = 0.0) -> None:
         """Remove the container and its cgroup, within `patience` seconds of an engine that went away.

@@ -18,6 +18,7 @@ class ContainerJob(NamedTuple):
     command: list[str] = []
     requirement: Requirement = Requirement()
     streams: Streams | None = None  # None: jobmeter's own
+    outputs: tuple[str, ...] = ()  # files of this machine that it is to make
 
 
 def check_job(job: ContainerJob) -> None:

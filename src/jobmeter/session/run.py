@@ -21,6 +21,7 @@ from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Record, Requirement
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
+from jobmeter.session.outputs import judged_by_outputs
 
 ORPHANS = ("leave", "wait", "end")
 
@@ -35,6 +36,7 @@ class JobOptions(NamedTuple):
     requirement: Requirement = Requirement()
     enforce: bool = False
     orphans: str = "leave"
+    outputs: tuple[str, ...] = ()  # files it is to make
     own_session: bool = False  # without a terminal, and out of reach of what is sent to our group
 
 
@@ -214,7 +216,9 @@ class Session:
         supervisor = self._supervisor
         result = outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills())
         # One that was told to end may say 0 for a farewell in good order: that does not make its work done.
-        return result._replace(status="cancelled") if self._cancelled and result.status == "completed" else result
+        if self._cancelled and result.status == "completed":
+            return result._replace(status="cancelled")
+        return judged_by_outputs(result, self._job.outputs, self._measuring)
 
     def _oom_kills(self) -> int:
         """The kernel's count for this job; of the cgroup around it, when it has none of its own."""

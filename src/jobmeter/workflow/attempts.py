@@ -24,6 +24,8 @@ class Attempt(NamedTuple):
     cpu_mean_percent: float | None
     memory_peak_bytes: float | None
     memory_mean_bytes: float | None
+    cpu_quality: str | None
+    memory_quality: str | None
     cpus: float | None  # what it asked for
     memory_bytes: float | None
     runtime_seconds: float | None
@@ -33,11 +35,34 @@ class Attempt(NamedTuple):
     def status(self) -> str:
         return self.outcome.status
 
+    def as_row(self) -> dict[str, Any]:
+        """As the store's index has it, for the functions that judge rows; what is not known is absent."""
+        row = {
+            "id": self.run,
+            "name": self.name,
+            "exit_code": self.outcome.exit_code,
+            "signal": self.outcome.signal,
+            "requirement_cpus": self.cpus,
+            "requirement_memory_bytes": self.memory_bytes,
+            "requirement_runtime_seconds": self.runtime_seconds,
+            **{name: getattr(self, name) for name in _FIGURES},
+        }
+        job = {"job_id": self.number, "step": self.step, "attempt": self.attempt}
+        return {"status": self.status, "workflow_job": job, **{k: v for k, v in row.items() if v is not None}}
+
+
+_FIGURES = (
+    "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent", "cpu_mean_percent", "memory_peak_bytes",
+    "memory_mean_bytes", "cpu_quality", "memory_quality",
+)  # fmt: skip
+
 
 def of_record(record: Record) -> Attempt:
     """The attempt that a run record tells of."""
     workflow, usage = record["workflow"], record["usage"]
     figures = {name: figure["value"] for name, figure in usage.items()}
+    for name, figure in (("cpu_quality", "cpu_seconds"), ("memory_quality", "memory_peak_bytes")):
+        figures[name] = usage.get(figure, {}).get("quality")
     return _attempt(record, workflow, Outcome(**record["outcome"]), figures, record.get("requirement", {}))
 
 
@@ -69,6 +94,8 @@ def _attempt(
         cpu_mean_percent=figures.get("cpu_mean_percent"),
         memory_peak_bytes=figures.get("memory_peak_bytes"),
         memory_mean_bytes=figures.get("memory_mean_bytes"),
+        cpu_quality=figures.get("cpu_quality"),
+        memory_quality=figures.get("memory_quality"),
         cpus=asked.get("cpus"),
         memory_bytes=asked.get("memory_bytes"),
         runtime_seconds=asked.get("runtime_seconds"),

@@ -52,6 +52,8 @@ class RunDirectory:
     def keep_plan(self, plan: Plan, capacity: Capacity) -> None:
         """Keep what later commands need to know of the plan, in place of an earlier one."""
         path = f"{self.path}/plan.json"
+        # A run that is resumed began when it was run first.
+        started = self.plan()["started"] if os.path.exists(path) else utc(time.time())
         about = {
             "schema": SCHEMA,
             "id": self.workflow,
@@ -60,7 +62,7 @@ class RunDirectory:
             "user": plan.user,
             "run_id": self.run_id,
             "spec": plan.path,
-            "started": utc(time.time()),
+            "started": started,
             "capacity": capacity._asdict(),
             "jobs": [_kept(job) for job in plan.jobs],
         }
@@ -103,9 +105,13 @@ class RunDirectory:
                 f"`jobmeter workflow cancel {self.workflow}` ends it."
             ) from None
         self._lock = lock
-        os.ftruncate(lock, 0)
+
+    def announce(self) -> None:
+        """Say who runs it: we do, who claimed it. From now on it is the workflow that was run last."""
+        assert self._lock is not None, "it was not claimed"
+        os.ftruncate(self._lock, 0)
         me = Runner(os.getpid(), os.uname().nodename, _start_of(os.getpid()))
-        os.write(lock, json.dumps(me._asdict()).encode())
+        os.pwrite(self._lock, json.dumps(me._asdict()).encode(), 0)
 
     def release(self) -> None:
         if self._lock is not None:
@@ -162,6 +168,7 @@ def new_run(store: str, name: str) -> RunDirectory:
     except OSError as error:
         raise StoreError(f"{error.filename}: {error.strerror}. Name another place with --store.") from None
     directory.claim()
+    directory.announce()
     return directory
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jobmeter.workflow.plan import Job
 
-_OVERDUE = 0.1
+_OVERDUE = 0.5
 """A job that runs longer than its like did is taken to need this share more of what it took so far."""
 
 
@@ -15,19 +15,15 @@ class Pace:
 
     def __init__(self) -> None:
         self._by_step: dict[str, tuple[int, float]] = {}
-        self._count = 0
-        self._seconds = 0.0
 
     def add(self, step: str, seconds: float) -> None:
         """Count a job that completed."""
         count, total = self._by_step.get(step, (0, 0.0))
         self._by_step[step] = count + 1, total + seconds
-        self._count += 1
-        self._seconds += seconds
 
     def seconds(self, step: str) -> float | None:
-        """What a job of this step is expected to take: the mean of its step, else of all; None: not known."""
-        count, total = self._by_step.get(step, (self._count, self._seconds))
+        """What a job of this step is expected to take: the mean of its step; None: not known."""
+        count, total = self._by_step.get(step, (0, 0.0))
         return total / count if count else None
 
 
@@ -41,7 +37,7 @@ def remaining_seconds(
     """How long the rest takes: its work shared out among `concurrency` jobs, but never less than its longest chain.
 
     `jobs` come in an order in which each is after all it waits for, `elapsed` are the seconds of those that run.
-    None while nothing is known.
+    A step of which none has ended takes the time it asks for; None where it does not say.
     """
     work = longest = 0.0
     ends: dict[int, float] = {}
@@ -51,9 +47,12 @@ def remaining_seconds(
             continue
         takes = pace.seconds(job.step)
         if takes is None:
+            takes = job.requirement.runtime_seconds
+        if takes is None:
             return None
         if job.number in elapsed:
-            takes = max(takes - elapsed[job.number], _OVERDUE * elapsed[job.number])
+            so_far = elapsed[job.number]
+            takes = takes - so_far if so_far < takes else _OVERDUE * so_far
         # The jobs of a sweep share the tuple of those they wait for: a wide one is walked once.
         same = id(job.blocked_by)
         if same not in begins:

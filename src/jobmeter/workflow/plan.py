@@ -33,7 +33,7 @@ class Job(NamedTuple):
     requirement: Requirement
     gpus: int
     requirement_name: str | None
-    blocked_by: tuple[int, ...]  # numbers
+    blocked_by: tuple[int, ...]  # numbers, ascending
     inputs: tuple[str, ...]  # absolute paths
     outputs: tuple[str, ...]  # absolute paths
     retry: Retry

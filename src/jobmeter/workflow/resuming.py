@@ -78,10 +78,13 @@ def renumber(plan: Plan, known: Mapping[str, int]) -> Plan:
         else:
             numbers[job.number] = following
             following += 1
-    jobs = [
-        job._replace(number=numbers[job.number], blocked_by=tuple(numbers[number] for number in job.blocked_by))
-        for job in plan.jobs
-    ]
+    moved: dict[int, tuple[int, ...]] = {}  # the jobs of a sweep share the tuple of those they wait for
+    jobs = []
+    for job in plan.jobs:
+        same = id(job.blocked_by)
+        if same not in moved:
+            moved[same] = tuple(sorted(numbers[number] for number in job.blocked_by))
+        jobs.append(job._replace(number=numbers[job.number], blocked_by=moved[same]))
     return plan._replace(jobs=sorted(jobs, key=lambda job: job.number))
 
 

@@ -150,10 +150,19 @@ class WorkflowRun:
             peak = max(peak, len(self.running))
             if not self.running:
                 return peak
-            if self._events.empty() and time.monotonic() - synced > _SYNC:
+            event = self._event_before(synced + _SYNC)
+            if event is None:
                 journal.sync()
                 synced = time.monotonic()
-            self._take(engine, self._events.get())
+                event = self._events.get()
+            self._take(engine, event)
+
+    def _event_before(self, moment: float) -> _Event | None:
+        """The next event; None when there is none until then."""
+        try:
+            return self._events.get(timeout=max(moment - time.monotonic(), 0.0))
+        except queue.Empty:
+            return None
 
     def stop(self, *, at_once: bool = False) -> None:
         """End the jobs that run and start no more. What is left can be resumed."""
@@ -208,6 +217,7 @@ class WorkflowRun:
             requirement=running.requirement,
             enforce=self._options.enforce,
             orphans="end",
+            outputs=job.outputs,
             # Ctrl-C is for us: the jobs are ended by our word, and it is known that they were.
             own_session=True,
         )

@@ -109,7 +109,7 @@ def recovered(jobs: Sequence[Job], attempts: Sequence[Attempt]) -> list[Recovere
             _grown(first.memory_bytes, last.memory_bytes, known.memory_bytes if known else None),
             _grown(first.runtime_seconds, last.runtime_seconds, known.runtime_seconds if known else None),
         )
-    return list(found.values())
+    return [each for each in found.values() if (each.memory_bytes, each.runtime_seconds) != (None, None)]
 
 
 def _grown(first: float | None, last: float | None, known: float | None) -> float | None:

@@ -81,6 +81,15 @@ def test_the_run_that_is_meant_can_be_named_by_its_spec(
     assert "status" in json.loads(capfd.readouterr().out)["nodes"][0]
 
 
+def test_a_file_that_is_no_spec_does_not_hide_the_workflow_of_its_name(
+    store: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small").touch()
+    assert 0 == main(["workflow", "graph", "small", "--store", store])
+    assert capfd.readouterr().out.startswith("Small: 2 jobs")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

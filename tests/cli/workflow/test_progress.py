@@ -19,7 +19,7 @@ from tests.workflow.jobs import a_job, a_sweep
 
 def attempt(job: Job, status: str = "completed", seconds: float = 10.0, number: int = 1) -> Attempt:
     outcome = Outcome(status, 0 if status == "completed" else 1)
-    figures: list[Any] = [None] * 9
+    figures: list[Any] = [None] * 11
     return Attempt(job.number, job.name, job.step, number, f"run{job.number}", outcome, "", seconds, *figures)
 
 
@@ -90,7 +90,7 @@ def test_jobs_that_were_done_before_count_as_completed(tmp_path: Path) -> None:
 
 
 def test_the_time_left_follows_from_what_ended(tmp_path: Path) -> None:
-    run = Steered(tmp_path, [a_job(1, name="first"), a_job(2, 1, name="second")])
+    run = Steered(tmp_path, [a_job(1, name="first"), a_job(2, 1, name="second", step="first")])
     progress = Progress(run, done=0)
     assert progress.look().seconds_left is None
     run.end(1, seconds=10.0)

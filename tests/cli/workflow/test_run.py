@@ -64,6 +64,28 @@ jobs:
     assert ["other"] == [name for name in ("near", "far", "other") if (place.folder / name).exists()]
 
 
+def test_a_directory_that_is_gone_when_a_job_begins_fails_that_job_alone(place: Place) -> None:
+    (place.folder / "there").mkdir()
+    done = place.run("""
+jobs:
+  - {name: removes, command: rmdir there}
+  - {name: bad, command: "true", cwd: there, blocked_by: removes}
+  - {name: good, command: "true", blocked_by: removes}
+""")
+    assert (1, {"removes": "completed", "bad": "failed", "good": "completed"}) == (done.returncode, place.statuses())
+    assert 125 == place.result("bad")["return_code"]
+
+
+def test_a_job_that_does_not_make_its_outputs_has_failed_and_says_which(place: Place) -> None:
+    done = place.run("""
+jobs:
+  - {name: maker, command: "touch one", outputs: [one, two]}
+  - {name: user, command: "cat two", inputs: [two]}
+""")
+    assert (1, {"maker": "failed", "user": "blocked"}) == (done.returncode, place.statuses())
+    assert "jobmeter: maker: it did not make two  [" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
@@ -71,7 +93,6 @@ jobs:
         ("command: [no-such-program, --now]", 127),
         ("command: './plain-file'", 126),
         ("command: ['./plain-file']", 126),
-        ("command: 'true', cwd: no-such-place", 125),
         ("command: 'kill -9 $$'", 137),
     ],
 )

@@ -229,7 +229,7 @@ def test_whatever_the_layout_the_new_text_asks_for_enough_and_keeps_every_commen
         sizes = {
             name: Requirement(
                 cpus=chance.choice([None, 1, 3.5, 12]),
-                memory_bytes=chance.choice([None, 5, 300 * 2**20, 7 * GIB + 1]),
+                memory_bytes=chance.choice([None, 5000, 300 * 2**20, 7 * GIB + 1]),
                 runtime_seconds=chance.choice([None, 0.5, 100.0, 5000]),
             )
             for name in names

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import termios
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -41,6 +43,18 @@ class _Terminal:
         return getattr(self._stream, name)
 
 
+def _without_echo_of_control() -> list[Any] | None:
+    """Have the terminal not write `^C`, which would move what is shown; returns its settings as they were."""
+    try:
+        before = termios.tcgetattr(sys.stderr)
+        now = termios.tcgetattr(sys.stderr)
+        now[3] &= ~termios.ECHOCTL
+        termios.tcsetattr(sys.stderr, termios.TCSADRAIN, now)
+    except (termios.error, OSError, ValueError):
+        return None
+    return before
+
+
 class Display:
     """Shows a run for as long as it is entered, and leaves nothing behind."""
 
@@ -61,6 +75,7 @@ class Display:
         )
 
     def __enter__(self) -> Display:
+        self._echo = _without_echo_of_control()
         self._live.start()
         return self
 
@@ -68,6 +83,9 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.stop()
+        if self._echo is not None:
+            with contextlib.suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(sys.stderr, termios.TCSADRAIN, self._echo)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from screen_lines(self._name, self._progress.look(), options.max_width, options.size.height)

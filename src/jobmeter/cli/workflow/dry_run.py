@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from jobmeter.cli.tables import print_table
 from jobmeter.cli.workflow.asking import asked_in_words, duration_in_words
-from jobmeter.cli.workflow.table import print_table
 from jobmeter.report.listing import printable
 from jobmeter.units import text
 from jobmeter.workflow.capacity import Capacity

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from jobmeter.report.listing import printable
 from jobmeter.settings import resolve
 from jobmeter.workflow.graph import steps, text_graph
 from jobmeter.workflow.plan import Job, Monitor, Plan, Retry, load_plan
+from jobmeter.workflow.spec.loading import FORMATS
 
 _MOST_BOXES = 2000
 """More are no drawing any more, and a browser needs long for them."""
@@ -50,11 +50,9 @@ def main(arguments: list[str]) -> int:
 def _choose(options: argparse.Namespace) -> _Chosen:
     """The spec in a file that is named; else the run that is meant, with what became of its jobs."""
     named = options.workflow
-    if named is not None and options.run_id is None and os.path.isfile(named):
+    if named is not None and options.run_id is None and named.lower().endswith(tuple(FORMATS)):
         plan = load_plan(named)
         return _Chosen(plan, {}, plan.path)
-    if named is not None and options.run_id is None and named.endswith((".yaml", ".yml", ".json", ".toml")):
-        load_plan(named)  # it is not there, and says so
     kept = kept_run(resolve("store", options.store), named, options.run_id)
     status = kept.status()
     told = f"run {kept.directory.run_id} of {kept.directory.workflow}: {status.state}"

@@ -7,8 +7,8 @@ import json
 
 from jobmeter.cli.options import Parser
 from jobmeter.cli.output import warn
+from jobmeter.cli.tables import print_table
 from jobmeter.cli.workflow.kept import Kept, attempts_of
-from jobmeter.cli.workflow.table import print_table
 from jobmeter.errors import StoreError
 from jobmeter.report.listing import local_time
 from jobmeter.settings import resolve
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
             ]
             for entry in found
         ]
-        print_table(headings, ("text", "count", "text", "time", "count", "text"), rows)
+        print_table(headings, ("text", "count", "text", "time", "count", "text"), rows, may_be_cut=("spec",))
     return 0
 
 

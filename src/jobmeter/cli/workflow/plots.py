@@ -18,7 +18,7 @@ _MOST = 50
 """Jobs on the page: more are no use to anyone, and `jobmeter plot` draws any."""
 
 
-def draw_plots(directory: RunDirectory, store: str, runs: Collection[str]) -> None:
+def draw_plots(directory: RunDirectory, store: str, runs: Collection[str], *, quiet: bool = False) -> None:
     """Draw the costliest of these runs to `plots.html` of the directory, and tell where it is.
 
     The workflow is over: whatever goes wrong is told in one line, and is no failure of it.
@@ -28,9 +28,11 @@ def draw_plots(directory: RunDirectory, store: str, runs: Collection[str]) -> No
         drawn = _draw(path, directory, store, frozenset(runs))
     except (JobmeterError, ImportError) as error:
         warn(f"no plots: {error}")
+        return
     except OSError as error:
         warn(f"no plots: {error.filename or path}: {error.strerror}")
-    else:
+        return
+    if not quiet:
         left_out = f" (the costliest {drawn} of {len(runs):,} jobs)" if drawn < len(runs) else ""
         warn(f"plots: {path}{left_out}")
 

@@ -8,9 +8,9 @@ import json
 import sys
 
 from jobmeter.cli.options import Parser
+from jobmeter.cli.tables import print_table
 from jobmeter.cli.workflow.kept import kept_run
 from jobmeter.cli.workflow.options import add_workflow_argument
-from jobmeter.cli.workflow.table import print_table
 from jobmeter.settings import resolve
 from jobmeter.units import text
 from jobmeter.workflow.attempts import Attempt
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
         writer.writerow(headings)
         writer.writerows(_row(each, plain=True) for each in kept.attempts)
     else:
-        print_table(headings, units, [_row(each) for each in kept.attempts])
+        print_table(headings, units, [_row(each) for each in kept.attempts], may_be_cut=("Job Name",))
     return 0
 
 

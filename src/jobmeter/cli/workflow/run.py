@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 
 from jobmeter.cli.options import Parser
+from jobmeter.cli.output import warn
 from jobmeter.cli.workflow.options import add_run_options, capacity
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError
+from jobmeter.model import workflow_id
 from jobmeter.settings import resolve
 from jobmeter.workflow.containers import check_containers
-from jobmeter.workflow.directory import new_run
+from jobmeter.workflow.directory import RunDirectory, new_run, run_ids
 from jobmeter.workflow.inputs import check_inputs
-from jobmeter.workflow.plan import check_fit, load_plan
+from jobmeter.workflow.plan import Plan, check_fit, load_plan
 
 
 def main(arguments: list[str]) -> int:
@@ -27,8 +29,19 @@ def main(arguments: list[str]) -> int:
 
         (print_plan_json if options.json else print_plan)(plan, there_is)
         return 0
-    directory = new_run(resolve("store", options.store), plan.name)
+    store = resolve("store", options.store)
+    if not options.quiet:
+        _tell_other_spec(store, plan)
+    directory = new_run(store, plan.name)
     return run_to_the_end(plan, directory, there_is, options)
+
+
+def _tell_other_spec(store: str, plan: Plan) -> None:
+    """Workflows of one name are one, and its history that of both."""
+    workflow = workflow_id(plan.name)
+    runs = run_ids(store, workflow)
+    if runs and (before := RunDirectory(store, workflow, runs[-1]).plan()["spec"]) != plan.path:
+        warn(f"the last run of workflow {plan.name} was of {before}: name one of them otherwise to keep them apart")
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

@@ -39,6 +39,7 @@ def run_to_the_end(
         monitoring=not options.no_resource_monitoring,
     )
     directory.keep_plan(plan, capacity)
+    directory.announce()
     teller = Teller(directory, quiet=options.quiet)
     run = WorkflowRun(plan, directory, chosen, before=before, done=done, listener=teller, warn=teller.warn)
     stopping = _Stopping(run)
@@ -51,7 +52,8 @@ def run_to_the_end(
     if plan.monitor.generate_plots and chosen.monitoring:
         from jobmeter.cli.workflow.plots import draw_plots
 
-        draw_plots(directory, chosen.store, [attempt.run for attempt in (*before, *result.attempts)])
+        runs = [attempt.run for attempt in (*before, *result.attempts)]
+        draw_plots(directory, chosen.store, runs, quiet=options.quiet)
     if result.stopped:
         return 128 + stopping.first
     return 0 if result.succeeded else 1

@@ -6,9 +6,9 @@ import argparse
 import json
 
 from jobmeter.cli.options import Parser
+from jobmeter.cli.tables import print_table
 from jobmeter.cli.workflow.kept import Kept, kept_run
 from jobmeter.cli.workflow.options import add_workflow_argument
-from jobmeter.cli.workflow.table import print_table
 from jobmeter.settings import resolve
 from jobmeter.units import text
 from jobmeter.workflow.status import JobStatus, WorkflowStatus
@@ -67,7 +67,9 @@ def _print(kept: Kept, status: WorkflowStatus, *, everything: bool) -> None:
     if shown:
         print()
         rows = [_row(job) for job in shown]
-        print_table(("id", "job", "status", "attempt", "time", "reason"), ("count", "text", "text", "count", "seconds", "text"), rows)  # fmt: skip  # noqa: E501
+        headings = ("id", "job", "status", "attempt", "time", "reason")
+        units = ("count", "text", "text", "count", "seconds", "text")
+        print_table(headings, units, rows, may_be_cut=("job", "reason"))
     if len(shown) < len(status.jobs):
         print(f"\n{len(status.jobs) - len(shown)} more jobs; --all shows them")
     if not status.being_run and status.state != "completed":

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jobmeter.analyse.check import Line, check
+from jobmeter.analyse.opportunity import opportunities
 from jobmeter.analyse.outcome import in_words
 from jobmeter.cli.output import tell, warn
 from jobmeter.model import Requirement
+from jobmeter.report.checks import opportunity_text
 from jobmeter.report.listing import plain_table
 from jobmeter.units import text
 from jobmeter.workflow.attempts import Attempt, latest
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 """Jobs that the summary lists one by one; of more only the costliest."""
+_FINDINGS = 5
 _TAIL = 4096
 
 
@@ -38,7 +43,7 @@ class Teller(Listener):
     def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
         if attempt.status in ("completed", "cancelled"):
             return
-        told = f"{attempt.name} {why or in_words(attempt.outcome)}"
+        told = f"{attempt.name}: {why}" if why else f"{attempt.name} {in_words(attempt.outcome)}"
         if again is not None:
             self._say(f"{told}; trying again{_more(attempt, again)}")
             return
@@ -96,7 +101,8 @@ def tell_end(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequ
         f"jobmeter: workflow {plan.name} {_fate(result, len(plan.jobs), attempts)}",
         *_job_table(plan, result, attempts, summary),
         *_totals(result, summary),
-        *_advice(directory, result, summary),
+        *_findings(plan, attempts, summary),
+        *_next(directory, result),
     ]
     tell("\n".join(lines))
 
@@ -151,11 +157,11 @@ def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
     totals = summary.totals
     lines = []
     if totals.core_hours is not None:
-        asked = _of_asked(totals.core_hours_asked, totals.cpu_efficiency, "core")
-        lines.append(f"  CPU        {_amount(totals.core_hours, 'core')}{asked}")
+        share = _share(totals.cpu_efficiency, "{} of the CPU time they asked for was used")
+        lines.append(f"  CPU        {_amount(totals.core_hours, 'core')}{share}")
     if totals.gb_hours is not None:
-        asked = _of_asked(totals.gb_hours_asked, totals.memory_efficiency, "GB", "the peaks ")
-        lines.append(f"  memory     {_amount(totals.gb_hours, 'GB')}{asked}")
+        share = _share(totals.memory_efficiency, "at their peaks jobs used {} of what they asked for")
+        lines.append(f"  memory     {_amount(totals.gb_hours, 'GB')}{share}")
     if result.concurrency_peak:
         lines.append(f"  at a time  {result.concurrency_peak} job{'s' * (result.concurrency_peak > 1)} at most")
     if len(summary.critical_path) > 1:
@@ -165,8 +171,8 @@ def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
     return lines
 
 
-def _of_asked(asked: float | None, share: float | None, what: str, how: str = "") -> str:
-    return "" if asked is None or share is None else f", {how}{_percent(share)} of the {_amount(asked, what)} asked for"
+def _share(share: float | None, words: str) -> str:
+    return "" if share is None else f"; {words.format(_percent(share))}"
 
 
 def _amount(hours: float, what: str) -> str:
@@ -178,15 +184,36 @@ def _percent(share: float) -> str:
     return "under 1 %" if 0 < share < 0.01 else text(100 * share, "percent")
 
 
-def _advice(directory: RunDirectory, result: Result, summary: WorkflowSummary) -> list[str]:
-    lines = [f"  advice     {_recovered(each)}" for each in summary.recovered]
-    lines.append(f"  logs       {directory.logs}")
-    name = directory.workflow
-    if result.succeeded:
-        lines.append(f"  next       jobmeter check {name} · jobmeter size {name} · jobmeter workflow results {name}")
-    else:
-        lines.append(f"  next       jobmeter workflow resume {name}")
+def _findings(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
+    """Who asked for too little and who for too much, and what to write instead."""
+    last = latest(list(attempts))
+    rows = [attempt.as_row() for attempt in last.values() if attempt.status != "cancelled"]
+    over = check(rows, everything=False).lines
+    lines = [f"  too little {_over(line)}" for line in over[:_FINDINGS]]
+    if len(over) > _FINDINGS:
+        lines.append(f"  too little … and {len(over) - _FINDINGS} more: jobmeter check")
+    lines += [f"  too much   {opportunity_text(each)}" for each in opportunities(rows)[:_FINDINGS]]
+    lines += [f"  advice     {_recovered(each)}" for each in summary.recovered]
+    if over:
+        near = os.path.relpath(plan.path)
+        spec = plan.path if near.startswith("..") else near
+        lines.append(f"  advice     jobmeter check --fix {shlex.quote(spec)} writes what they need")
     return lines
+
+
+def _over(line: Line) -> str:
+    used, asked = text(line.used, line.resource.unit), text(line.specified, line.resource.unit)
+    if line.cause:
+        return f"{line.job.name}: {line.cause} with the {asked} it asked for"
+    return f"{line.job.name}: {line.resource.name} {used} of the {asked} it asked for"
+
+
+def _next(directory: RunDirectory, result: Result) -> list[str]:
+    name = directory.workflow
+    commands = f"jobmeter check {name} · jobmeter size {name} · jobmeter workflow results {name}"
+    if not result.succeeded:
+        commands = f"jobmeter workflow resume {name}"
+    return [f"  logs       {directory.logs}", f"  next       {commands}"]
 
 
 def _recovered(each: Recovered) -> str:

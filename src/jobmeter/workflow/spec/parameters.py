@@ -14,6 +14,7 @@ MOST_JOBS = 1_000_000
 _RANGE = re.compile(
     r"\s*(-?\d{1,15}(?:\.\d{1,15})?)\s*:\s*(-?\d{1,15}(?:\.\d{1,15})?)(?:\s*:\s*(-?\d{1,15}(?:\.\d{1,15})?))?\s*"
 )
+_DASH = re.compile(r"\d+-\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 Values = dict[str, str]
@@ -31,6 +32,8 @@ def parameter_values(name: str, written: str | list[str]) -> list[str]:
     elif written.strip().startswith("[") and written.strip().endswith("]"):
         inner = written.strip()[1:-1]
         values = [item.strip().strip("'\"") for item in inner.split(",")] if inner.strip() else []
+    elif _DASH.fullmatch(written):
+        raise Problem(f"{quote(written)} is no range. Write {written.replace('-', ':')}, or a list.")
     else:
         values = [written]
     if not values:

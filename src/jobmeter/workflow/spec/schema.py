@@ -24,6 +24,8 @@ from jobmeter.settings import positive_bytes, positive_number, positive_seconds,
 
 _T = TypeVar("_T")
 MOST_RETRIES = 1000
+_LEAST_MEMORY = 1000
+"""Bytes. A smaller number is one whose unit was forgotten."""
 
 
 def _reading(parse: Callable[[str], _T]) -> BeforeValidator:
@@ -77,6 +79,13 @@ def _factor(text: str) -> float:
     if not 1 <= factor <= 1000:
         raise UsageError(f"{text!r} is not a factor from 1 to 1000")
     return factor
+
+
+def memory_amount(text: str) -> int:
+    amount = positive_bytes(text)
+    if amount < _LEAST_MEMORY and text.strip().isdigit():
+        raise UsageError(f"{text!r} is so many bytes, too little for any program. Write {text}g or {text}m.")
+    return amount
 
 
 def _truth(text: str) -> bool:
@@ -147,7 +156,7 @@ class Sizes(Model):
     num_cpus: Annotated[float | None, _reading(positive_number)] = None
     gpus: Annotated[int | None, _reading(_count)] = None
     num_gpus: Annotated[int | None, _reading(_count)] = None
-    memory: Annotated[int | None, _reading(positive_bytes)] = None
+    memory: Annotated[int | None, _reading(memory_amount)] = None
     runtime: Annotated[float | None, _reading(positive_seconds)] = None
 
     @model_validator(mode="after")

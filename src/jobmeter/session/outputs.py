@@ -1,0 +1,20 @@
+"""Files that a job is to make: without them its work is not done, whatever its exit code says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from jobmeter.model import Outcome
+from jobmeter.session.measuring import Measuring
+
+
+def judged_by_outputs(result: Outcome, outputs: Sequence[str], measuring: Measuring) -> Outcome:
+    """The outcome, `failed` for a job that completed and did not make all its outputs; its record names them."""
+    if result.status != "completed":
+        return result
+    missing = [path for path in outputs if not os.path.exists(path)]
+    if not missing:
+        return result
+    measuring.more["missing_outputs"] = missing
+    return result._replace(status="failed")
