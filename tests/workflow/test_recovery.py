@@ -71,3 +71,8 @@ def test_exit_codes_that_are_named_are_tried_again_as_they_were() -> None:
 @pytest.mark.parametrize("ended", [OOM, TIMEOUT])
 def test_a_cause_that_is_not_named_is_not_tried_again(ended: Outcome) -> None:
     assert after(ended, on=frozenset()) is None
+
+
+def test_out_of_memory_under_another_limit_is_tried_again_and_asks_for_no_more() -> None:
+    job = a_job(1)._replace(retry=Retry(times=1))
+    assert ASKED == next_attempt(job, ASKED, OOM, 1, PLENTY, 10 * MIB, met_own_limit=False)

@@ -51,6 +51,8 @@ class LocalEngine:
             self._guard = Guard()
             self._nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         except (OSError, RuntimeError) as error:
+            self._threads.shutdown(wait=False)
+            self._descriptors.restore()
             raise LaunchError(f"no job can be started here: {error}") from None
 
     def start(self, task: Task) -> None:

@@ -61,7 +61,8 @@ def check_field(name: str) -> Field:
     if field is None:
         import difflib
 
-        near = difflib.get_close_matches(name, FIELDS, n=1)
+        longer = [each for each in FIELDS if name and each.startswith(name)]
+        near = difflib.get_close_matches(name, FIELDS, n=1) or longer
         hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(FIELDS)}."
         raise UsageError(f"there is no field {name!r}. {hint}")
     return field

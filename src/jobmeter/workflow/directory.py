@@ -21,6 +21,7 @@ from jobmeter.model import Record, workflow_id
 from jobmeter.report.record import utc
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job, Plan, load_plan
+from jobmeter.workflow.spec.loading import FORMATS
 
 SCHEMA = "jobmeter.workflow/1"
 _TRIES = 10
@@ -33,6 +34,10 @@ class Runner(NamedTuple):
     pid: int
     host: str
     start: int | None
+
+    def lives(self) -> bool:
+        """Whether that process, and no other of its pid, is there on this machine."""
+        return self.start is None or _start_of(self.pid) == self.start
 
 
 class RunDirectory:
@@ -218,7 +223,7 @@ def _workflow(text: str, known: list[str]) -> str:
     for candidate in (text, workflow_id(text)):
         if candidate in known:
             return candidate
-    if os.path.isfile(text):
+    if text.lower().endswith(tuple(FORMATS)) and os.path.isfile(text):
         workflow = workflow_id(load_plan(text).name)
         if workflow in known:
             return workflow

@@ -10,17 +10,27 @@ from jobmeter.workflow.plan import Job
 
 
 def next_attempt(
-    job: Job, asked: Requirement, ended: Outcome, attempt: int, capacity: Capacity, peak_bytes: float | None = None
+    job: Job,
+    asked: Requirement,
+    ended: Outcome,
+    attempt: int,
+    capacity: Capacity,
+    peak_bytes: float | None = None,
+    *,
+    met_own_limit: bool = True,
 ) -> Requirement | None:
     """What the next attempt asks for; None when the job is given up.
 
-    `asked` is what the attempt that ended asked for, `peak_bytes` what it was seen to use. No more is asked
-    for than there is, and who had all there is and still lacked it is not tried again.
+    `asked` is what the attempt that ended asked for, `peak_bytes` what it was seen to use. No more is asked for than
+    there is, and who had all there is and still lacked it is not tried again. Who ran out of memory under a limit
+    that is not its own gains nothing by asking for more.
     """
     retry = job.retry
     if attempt > retry.times:
         return None
     if ended.status == "oom" and "oom" in retry.on:
+        if not met_own_limit:
+            return asked
         return _with_more_memory(asked, retry.memory_factor, capacity, peak_bytes)
     if ended.status == "timeout" and "timeout" in retry.on:
         if asked.runtime_seconds is None:

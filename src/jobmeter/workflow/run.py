@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Union
 
+from jobmeter.analyse.check import MEMORY, met_limit
 from jobmeter.engines.contract import Ended, Engine, OnEnd, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.writer import JournalFile, shared_journal
@@ -252,7 +253,13 @@ class WorkflowRun:
             return None
         tried = running.attempt - self._tried_before.get(running.job.number, 0)
         return next_attempt(
-            running.job, running.requirement, attempt.outcome, tried, self._options.capacity, attempt.memory_peak_bytes
+            running.job,
+            running.requirement,
+            attempt.outcome,
+            tried,
+            self._options.capacity,
+            attempt.memory_peak_bytes,
+            met_own_limit=attempt.memory_bytes is None or met_limit(attempt.as_row(), MEMORY),
         )
 
     def _tell(self, listener: Callable[..., None], *what: object) -> None:

@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> int:
     if runner.host != os.uname().nodename:
         raise UsageError(f"workflow {directory.workflow} is being run on {runner.host}: cancel it there")
     try:
-        os.kill(runner.pid, signal.SIGTERM)
+        if runner.lives():
+            os.kill(runner.pid, signal.SIGTERM)
     except PermissionError:
         raise UsageError(f"process {runner.pid}, which runs {directory.workflow}, belongs to another user") from None
     except ProcessLookupError:

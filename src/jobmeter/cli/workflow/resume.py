@@ -20,6 +20,7 @@ from jobmeter.workflow.directory import RunDirectory, find_run
 from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.plan import Plan, check_fit, load_plan
 from jobmeter.workflow.resuming import end_leftovers, reasons_to_run, renumber
+from jobmeter.workflow.spec.loading import FORMATS
 
 
 def main(arguments: list[str]) -> int:
@@ -54,7 +55,8 @@ def main(arguments: list[str]) -> int:
 
 def _plan(kept: Record, named: str | None) -> Plan:
     """The plan for the spec as it is now."""
-    path = named if named is not None and os.path.isfile(named) else kept["spec"]
+    is_spec = named is not None and named.lower().endswith(tuple(FORMATS)) and os.path.isfile(named)
+    path = str(named) if is_spec else kept["spec"]
     if not os.path.exists(path):
         raise UsageError(f"{path}: the spec of this workflow is gone. Name where it is: jobmeter workflow resume SPEC")
     return load_plan(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections import Counter
@@ -219,8 +220,8 @@ def _next(directory: RunDirectory, result: Result) -> list[str]:
 def _recovered(each: Recovered) -> str:
     write = []
     if each.memory_bytes is not None:
-        write.append(f"memory: {-(-int(each.memory_bytes) // 2**20)}m")
+        write.append(f"memory: {math.ceil(each.memory_bytes / 2**20)}m")
     if each.runtime_seconds is not None:
-        write.append(f"runtime: {-(-int(each.runtime_seconds) // 1)}s")
+        write.append(f"runtime: {math.ceil(each.runtime_seconds)}s")
     told = f" Write {' and '.join(write)} in the spec." if write else ""
     return f"{each.step} took {each.attempts} attempts.{told}"
