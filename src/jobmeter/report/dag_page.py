@@ -44,8 +44,8 @@ i.held { background: var(--held); } i.bad { background: var(--bad); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 18px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; color: var(--soft); font-size: 13px; white-space: nowrap; }
-td.number { text-align: right; }
-td { overflow-wrap: anywhere; min-width: 4em; max-width: 42em; }
+th:nth-child(2), td.number { text-align: right; min-width: 0; }
+td { overflow-wrap: break-word; min-width: 8em; max-width: 42em; }
 td pre { font-size: 13px; margin: 0; white-space: pre-wrap; max-height: 8em; overflow: auto; }
 footer { margin-top: 20px; color: var(--soft); font-size: 13px; }
 @media print { body { background: #fff; } .wide { overflow: visible; } }

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+from jobmeter.cli.filters import add_store_option
 from jobmeter.cli.options import Parser
 from jobmeter.cli.output import warn
 from jobmeter.cli.workflow.options import add_workflow_argument
@@ -51,5 +52,5 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "End a workflow that is being run, with its jobs; what they used is kept, and it can be resumed.",
     )
     add_workflow_argument(parser)
-    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    add_store_option(parser)
     return parser.parse_args(arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from jobmeter.cli.filters import add_store_option
 from jobmeter.cli.options import Parser
 from jobmeter.cli.output import warn
 from jobmeter.cli.tables import print_table
@@ -68,5 +69,5 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser("workflow list", "List the workflows that were run, with how far the newest run of each is.")
     parser.add_argument("--all", action="store_true", help="list every run of each")
     parser.add_argument("--json", action="store_true", help="print an array of objects")
-    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    add_store_option(parser)
     return parser.parse_args(arguments)

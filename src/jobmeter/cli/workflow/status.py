@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from jobmeter.cli.filters import add_store_option
 from jobmeter.cli.options import Parser
 from jobmeter.cli.tables import print_table
 from jobmeter.cli.workflow.kept import Kept, kept_run
@@ -94,5 +95,5 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add_workflow_argument(parser)
     parser.add_argument("--all", action="store_true", help="list every job, however many")
     parser.add_argument("--json", action="store_true", help="print an object with all of it")
-    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    add_store_option(parser)
     return parser.parse_args(arguments)

@@ -111,7 +111,7 @@ def tell_end(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequ
 def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
     counts = Counter(attempt.status for attempt in latest(list(attempts)).values())
     counts["blocked"] = len(result.blocked)
-    counts["not begun"] = result.not_begun
+    counts["waiting"] = result.not_begun
     told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
     verdict = "completed" if result.succeeded else "was stopped" if result.stopped else "failed"
     return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {told} of {jobs} job{'s' * (jobs != 1)}"
