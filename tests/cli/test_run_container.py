@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,36 @@ def test_a_signal_that_the_container_handles_reaches_it(engine: Engine) -> None:
     assert ("got it\n", 5) == (stdout, process.returncode)
 
 
+def test_a_signal_that_the_container_waits_for_reaches_it(docker: Engine) -> None:
+    # As tini does, the first process of many images: it handles no signal, blocks all and takes them one by one.
+    body = (
+        "import signal, sys\nsignal.pthread_sigmask(signal.SIG_BLOCK, [15])\nprint('ready', flush=True)\n"
+        "print('got', signal.sigwait([15]) + 0)\nsys.exit(5)"
+    )
+    process = running(docker, PYTHON, "-c", body, options=WITH_PYTHON)
+    assert process.stdout is not None
+    assert "ready\n" == process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=30)
+    assert ("got 15\n", 5) == (stdout, process.returncode)
+
+
+def test_a_paused_container_ends_at_its_runtime_too(engine: Engine) -> None:
+    process = running(engine, "/bin/busybox", "sleep", "60", options=["--runtime", "2s"])
+    (name,) = engine.containers()
+    assert 0 == engine.client("pause", name).returncode
+    _, stderr = process.communicate(timeout=30)
+    assert 143 == process.returncode, stderr
+    assert "stopped at its runtime limit" in stderr
+
+
+def test_the_program_that_is_named_is_the_one_that_was_to_run(engine: Engine) -> None:
+    done = engine.meter("true", options=["--entrypoint", "/bin/nosuch"])
+    assert (127, "jobmeter: /bin/nosuch: there is no such program in the image\n") == (done.exit_code, done.stderr)
+    done = engine.meter("-c", "exit 3", options=["--entrypoint", "/bin/sh"])
+    assert ("sh", ["/bin/sh", "-c", "exit 3"]) == (done.record["name"], done.record["command"])
+
+
 def test_a_container_whose_output_nobody_reads_ends_as_a_command_would(engine: Engine) -> None:
     process = running(engine, "/bin/busybox", "yes")
     assert process.stdout is not None
@@ -149,12 +180,10 @@ def test_a_container_whose_output_nobody_reads_ends_as_a_command_would(engine: E
     process.stderr.close()
 
 
-def running(engine: Engine, *command: str) -> subprocess.Popen[str]:
+def running(engine: Engine, *command: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
     """`jobmeter run --container`, once the container runs."""
-    folder = workplace()
-    words = command_line(
-        ["run", "--container", IMAGE, "--engine", engine.name, "--network", "none", "--store", folder, "--", *command]
-    )
+    given = ["--container", IMAGE, "--engine", engine.name, "--network", "none", "--store", workplace(), *options]
+    words = command_line(["run", *given, "--", *command])
     process = subprocess.Popen(
         words,
         env=engine.environment(),

@@ -43,6 +43,12 @@ def test_a_run_is_shown_with_usage_beside_requirement_source_quality_course_and_
     assert f"journal    {journal_of(jobmeter.folder, 'aaa1')}" in out
 
 
+def test_of_a_container_it_is_shown_of_which_image_and_engine(jobmeter: Commands) -> None:
+    run = record("aaa1")
+    run["provenance"]["container"] = {"image": "alpine:3", "engine": "podman", "engine_version": "4.3.1", "id": "f00"}
+    assert "container  alpine:3, podman 4.3.1" in jobmeter.keep(run)("show").out.splitlines()
+
+
 @pytest.mark.parametrize(
     ("outcome", "kills", "words"),
     [

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.server
 import json
+import shutil
 import socketserver
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 from jobmeter.errors import LaunchError
 from jobmeter.launch.container_client import EngineGone, connect
 from tests.container_engines import Engine
+from tests.parts import missing
 
 
 class OldEngine(http.server.BaseHTTPRequestHandler):
@@ -79,3 +83,38 @@ def test_a_podman_that_does_not_listen_is_made_to_and_ends_again(
     connection.close()
     assert "jobmeter-podman-" in address
     assert not Path(address.removeprefix("unix://")).exists()
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    """Certificates of an engine and its clients, which sign themselves."""
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem"]
+    if shutil.which("openssl") is None:
+        missing("no openssl here")
+    subprocess.run(words, check=True, capture_output=True)
+    shutil.copy(folder / "cert.pem", folder / "ca.pem")
+    return folder
+
+
+def test_a_remote_engine_is_shown_the_certificates_that_dockers_own_client_uses(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "cert.pem", certificates / "key.pem")
+    context.load_verify_locations(certificates / "ca.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), OldEngine)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{server.server_address[1]}")
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    monkeypatch.setenv("DOCKER_CERT_PATH", str(certificates))
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)  # the client would take these for the engine's
+    with pytest.raises(LaunchError, match="its API is too old"):  # so it was asked, and answered
+        connect("docker")
+    server.shutdown()
+    server.server_close()

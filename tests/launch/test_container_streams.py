@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
+import time
 
 from jobmeter.launch.container_streams import Passage, can_be_input
 
@@ -67,6 +69,38 @@ def test_an_engine_that_never_ends_the_output_is_not_waited_for_long() -> None:
     ends.passage.finish(0.2)
     assert b"begun" == os.read(ends.out, 100)
     ends.engine.close()
+
+
+def send(ends: Ends, data: bytes) -> None:
+    """More than the pipes between hold, and the end."""
+
+    def run() -> None:
+        with contextlib.suppress(OSError):
+            ends.engine.sendall(frame(1, data))
+        ends.engine.close()
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def test_a_reader_that_takes_its_time_gets_all_there_is() -> None:
+    ends, data = Ends(), b"x" * 2_000_000
+    send(ends, data)
+    finishing = threading.Thread(target=ends.passage.finish, args=(0.1,), daemon=True)
+    finishing.start()
+    time.sleep(0.4)  # longer than a silent engine would be waited for
+    received = b""
+    while part := os.read(ends.out, 65536):
+        received += part
+    finishing.join()
+    assert len(data) == len(received)
+
+
+def test_when_someone_wants_the_end_a_reader_that_does_not_read_is_not_waited_for() -> None:
+    ends = Ends()
+    send(ends, b"x" * 2_000_000)
+    ends.passage.hurry()
+    ends.passage.finish(0.1)
+    assert os.read(ends.out, 65536)
 
 
 def test_a_terminal_and_dev_null_are_no_input() -> None:

@@ -294,3 +294,14 @@ def test_a_pulse_that_was_outrun_is_not_taken_for_quiet() -> None:
         watched.watch.sample_now()
     assert [False, False] == [moment.quiet for moment in left_behind.moments]
     assert [False, True] == [moment.quiet for moment in right.moments]
+
+
+def test_a_source_that_cannot_say_whether_a_pulse_was_outrun_costs_nothing_else() -> None:
+    class Failing(Pulsing):
+        def outran(self, cpu_nanoseconds: int) -> bool:
+            raise IndexError("nothing was read")
+
+    watched = Watched({"bad": Failing({"level": 1}, {"level": 1}, pulse=4)})
+    watched.watch.sample_now()
+    watched.watch.sample_now()
+    assert 2 == watched.watch.samples

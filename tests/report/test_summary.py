@@ -92,3 +92,9 @@ def test_the_first_line_says_how_it_ended(outcome: dict[str, Any], expected: str
 )
 def test_processes_left_running_are_told_with_what_to_do(count: int, expected: str) -> None:
     assert [expected] == summary_lines(record({}, left_running=count), None)[1:]
+
+
+def test_of_one_that_is_measured_no_longer_nothing_is_left() -> None:
+    # `attach` that was stopped: what goes on is what it says in the first line.
+    stopped = record({}, outcome={"status": "running", "exit_code": None, "signal": None}, left_running=1)
+    assert ["jobmeter: train still running after 12.30 s"] == summary_lines(stopped, None)

@@ -104,6 +104,9 @@ class ProcSource:
         self._children_faults = 0
         if target.root_is_job:
             self._tree.refresh()
+            if not self._counted():
+                self._tree.close()
+                raise NoData(f"process {target.root} has ended")
         # Counted from here: a shepherd has used a little, something already running much.
         self._base = self._totals = self._add_up(self._counted())
         self._rate = CpuPercent(time.monotonic())

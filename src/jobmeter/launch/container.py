@@ -14,6 +14,8 @@ from jobmeter.launch.container_client import EngineGone
 from jobmeter.launch.container_engine import Engine, State
 
 _LOOK = 0.2
+_LATE = 1.0
+"""Seconds by which an engine may note the start of a container later than its end."""
 
 
 class Container:
@@ -70,16 +72,19 @@ class Container:
 
 
 def running_seconds(state: State | None) -> float | None:
-    """How long it ran, by the engine's clock; None when the engine's two times do not fit together."""
+    """How long it ran, by the engine's clock; None when that was set in between, or is not told.
+
+    Of one that ended at once, Podman notes the end first and the start after it.
+    """
     if state is None or state.started is None or state.finished is None:
         return None
     seconds = state.finished - state.started
-    return seconds if seconds > 0 else None
+    return max(seconds, 0.0) if seconds > -_LATE else None
 
 
-def monotonic_start(state: State) -> float:
-    """When it started, by this process's clock."""
+def monotonic_start(state: State, asked_at: float) -> float:
+    """When it started, by this process's clock: after it was asked for, also if its engine's clock is another."""
     now = time.monotonic()
     if state.started is None:
         return now
-    return min(max(now - (time.time() - state.started), now - 60.0), now)
+    return min(max(now - (time.time() - state.started), asked_at), now)

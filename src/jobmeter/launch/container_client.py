@@ -98,22 +98,21 @@ def _connect_podman() -> Connection:
 def _open(address: str, name: str, service: Service | None = None) -> Connection:
     try:
         import docker
+        from docker.utils import kwargs_from_env
     except ImportError:
         raise LaunchError("containers need the package `docker`: pip install 'jobmeter[docker]'") from None
     wanted = os.environ.get("DOCKER_API_VERSION") or "auto"
     with translated(name, address):
         try:
-            api = docker.APIClient(base_url=address, version=wanted, tls=_tls(address))
+            # Certificates as for Docker's own client: DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
+            tls = kwargs_from_env().get("tls", False) if address.startswith("tcp://") else False
+            api = docker.APIClient(base_url=address, version=wanted, tls=tls)
             api.ping()
         except docker.errors.InvalidVersion as error:
             raise LaunchError(f"{name} at {address}: its API is too old. {error} Upgrade the engine.") from None
         except docker.errors.TLSParameterError as error:
             raise LaunchError(f"{name} at {address}: {' '.join(str(error).split())}") from None
     return Connection(api, address, service)
-
-
-def _tls(address: str) -> bool:
-    return bool(os.environ.get("DOCKER_TLS_VERIFY")) and address.startswith("tcp://")
 
 
 @contextlib.contextmanager

@@ -22,6 +22,10 @@ _ONE_SHOT = (1, 41)
 _PODMAN_WITH_GPUS = 5
 _PREPARING = re.compile(r"^preparing container \w+ for attach: ")
 """How Podman begins what it says of a container that cannot be started."""
+_PROGRAM = re.compile(r'exec: "(.+?)":|executable file `(.+?)`')
+"""How runc and crun name the program."""
+_NOT_FOUND = ("not found in $PATH", "no such file or directory", "a command that was not found")
+_NOT_EXECUTABLE = ("permission denied", "is a directory")
 
 
 class State(NamedTuple):
@@ -153,7 +157,7 @@ class Engine:
         try:
             stream = self._ask(self._api.attach_socket, container, wanted)
         except EngineRefused as refused:
-            raise _start_refused(refused, command) from None
+            raise start_refused(refused, command) from None
         # A file over the socket, which shall not read ahead: nothing is sent before the start.
         connection: socket.socket = stream._sock if hasattr(stream, "_sock") else stream
         return connection
@@ -163,7 +167,7 @@ class Engine:
         try:
             self._ask(self._api.start, container)
         except EngineRefused as refused:
-            raise _start_refused(refused, command) from None
+            raise start_refused(refused, command) from None
 
     def state(self, container: str) -> State:
         told = self._ask(self._api.inspect_container, container)["State"]
@@ -192,6 +196,14 @@ class Engine:
             self._ask(self._api.kill, container, number)
         except EngineRefused as refused:
             if refused.status not in (404, 409) and "running" not in refused.reason:
+                raise
+
+    def resume(self, container: str) -> None:
+        """Let one that is paused go on; one that is not is no error."""
+        try:
+            self._ask(self._api.unpause, container)
+        except EngineRefused as refused:
+            if not 400 <= refused.status <= 500:
                 raise
 
     def stats(self, container: str) -> ContainerStats | None:
@@ -244,14 +256,17 @@ def open_engine(name: str) -> Engine:
         raise
 
 
-def _start_refused(refused: EngineRefused, command: list[str]) -> JobmeterError:
+def start_refused(refused: EngineRefused, command: list[str]) -> JobmeterError:
     """The right error for a container that was not started: the program's fault, or not."""
     reason = _PREPARING.sub("", refused.reason)
-    program = command[0] if command else "its program"
-    if "exec:" in reason and ("not found" in reason or "no such file" in reason):
-        return CommandNotFound(f"{program}: there is no such program in the image")
-    if "exec:" in reason and ("permission denied" in reason or "is a directory" in reason):
-        return CommandNotExecutable(f"{program}: cannot be executed in the image")
+    named = _PROGRAM.search(reason)
+    # An entry point is a program too, and may be the one that is missing.
+    program = next(filter(None, named.groups())) if named else command[0] if command else "its program"
+    if named or "executable" in reason:
+        if any(words in reason for words in _NOT_FOUND):
+            return CommandNotFound(f"{program}: there is no such program in the image")
+        if any(words in reason.lower() for words in _NOT_EXECUTABLE):
+            return CommandNotExecutable(f"{program}: cannot be executed in the image")
     if "could not select device driver" in reason:
         return LaunchError(f"Docker: {reason}. Install the NVIDIA container toolkit, or leave out --gpus.")
     return LaunchError(str(refused).replace(refused.reason, reason))

@@ -33,14 +33,6 @@ def leftovers(engine: Engine, machine: Machine) -> list[Found]:
     return [found for found in engine.labelled(RUN) if _is_left(found.labels, machine)]
 
 
-def remove_run(engine: Engine, run_id: str) -> int:
-    """Remove the containers of one run, whoever looks after them; how many there were."""
-    found = engine.labelled(f"{RUN}={run_id}")
-    for container in found:
-        engine.remove(container.id)
-    return len(found)
-
-
 class Survey(NamedTuple):
     """What is to be said of one engine."""
 

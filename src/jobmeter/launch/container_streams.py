@@ -8,6 +8,7 @@ import select
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable
 
 from jobmeter.launch.capture import write_all
@@ -16,6 +17,7 @@ from jobmeter.launch.spawn import Streams
 _HEADER = 8
 """Bytes before each piece of output: which stream it is of, three zeros, and its length."""
 _CHUNK = 65536
+_LOOK = 0.05
 
 
 def can_be_input(descriptor: int) -> bool:
@@ -67,11 +69,14 @@ class Passage:
         stderr: int,
         on_closed: Callable[[], None],
     ) -> None:
-        """`on_closed` is called when nobody reads the output any more. The descriptors are closed with `finish`."""
+        """`on_closed` is called when nobody reads the output any more. The descriptors are closed by the passage."""
         self._connection = connection
         self._sinks: dict[int, int | None] = {1: stdout, 2: stderr}
-        self._descriptors = [fd for fd in (stdin, stdout, stderr) if fd is not None]
+        self._outputs = (stdout, stderr)
+        self._input = stdin
         self._on_closed = on_closed
+        self._listens_since: float | None = None  # None while it waits for a reader, not for the engine
+        self._hurried = False
         self._wake_read, self._wake_write = os.pipe()
         connection.settimeout(None)
         self._threads = [threading.Thread(target=self._pass_output, name="jobmeter-output", daemon=True)]
@@ -84,22 +89,51 @@ class Passage:
         for thread in self._threads:
             thread.start()
 
+    def hurry(self) -> None:
+        """Someone wants the end: a reader that takes its time is waited for no longer than an engine."""
+        self._hurried = True
+
     def finish(self, patience: float) -> None:
-        """Pass on the rest, which takes at most `patience` seconds if the engine does not say where it ends."""
+        """Pass on the rest, until an engine that does not say where it ends has been silent for `patience` seconds.
+
+        Whoever reads the output may take longer, unless one is to `hurry`.
+        """
         os.write(self._wake_write, b"w")
         output, *inputs = self._threads
-        if output.ident is not None:
-            output.join(patience)
+        if output.ident is None:
+            self._close_outputs()
+        else:
+            self._await_the_rest(output, patience)
             with contextlib.suppress(OSError):
                 self._connection.shutdown(socket.SHUT_RDWR)
-            for thread in (output, *inputs):
+            for thread in inputs:
                 thread.join()
+            output.join(_LOOK)  # one that still waits for a reader is left to itself
         with contextlib.suppress(OSError):
             self._connection.close()
-        for descriptor in (*self._descriptors, self._wake_read, self._wake_write):
+        for descriptor in (self._input, self._wake_read, self._wake_write):
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _await_the_rest(self, output: threading.Thread, patience: float) -> None:
+        began = time.monotonic()
+        while output.is_alive():
+            silent_since = began if self._hurried else self._listens_since
+            if silent_since is not None and time.monotonic() - max(silent_since, began) >= patience:
+                return
+            output.join(_LOOK)
+
+    def _close_outputs(self) -> None:
+        for descriptor in self._outputs:
             os.close(descriptor)
 
     def _pass_output(self) -> None:
+        try:
+            self._pass_frames()
+        finally:
+            self._close_outputs()
+
+    def _pass_frames(self) -> None:
         while header := self._receive(_HEADER):
             length = int.from_bytes(header[4:8], "big")
             while length > 0:
@@ -113,10 +147,13 @@ class Passage:
         """`count` bytes, or with `whole` false those that are there; none at the end."""
         data = b""
         while len(data) < count:
+            self._listens_since = time.monotonic()
             try:
                 part = self._connection.recv(count - len(data))
             except OSError:
                 return b""  # the engine is gone
+            finally:
+                self._listens_since = None
             if not part:
                 return b""
             data += part

@@ -55,6 +55,7 @@ class ContainerSupervisor:
         self._kill_at: float | None = None
         self._asked: dict[int, float] = {}  # signal → when it was last handed on
         self._stands_for: int | None = None  # the signal that SIGKILL was sent in place of
+        self._killed = False
         self._ended = threading.Event()
         self.abandoned = False
         self._closed = False
@@ -126,8 +127,7 @@ class ContainerSupervisor:
             self._runtime_ends = None
             self.end("timeout")
         if self._kill_at is not None and now >= self._kill_at:
-            self._send(signal.SIGKILL)
-            self._kill_at = now + _KILL_AGAIN
+            self._kill()
 
     def _learn_state(self) -> None:
         """Ask the engine until it has noticed the end itself. One that restarts takes a while."""
@@ -167,10 +167,10 @@ class ContainerSupervisor:
         with self._lock:
             self.ended_by = self.ended_by or reason
             if at_once:
-                self._send(signal.SIGKILL)
+                self._kill()
             else:
+                self._kill_at = time.monotonic() + GRACE
                 self._tell(signal.SIGTERM)
-            self._kill_at = time.monotonic() + (_KILL_AGAIN if at_once else GRACE)
             self._wake()
 
     def abandon(self) -> None:
@@ -212,16 +212,35 @@ class ContainerSupervisor:
         """
         if self._leaves_to_default(number):
             self._stands_for = self._stands_for or number
-            self._send(signal.SIGKILL)
+            self._kill()
         else:
             self._send(number)
 
+    def _kill(self) -> None:
+        """Kill it, and again until it has ended: one that is paused ends only when its engine lets it go on."""
+        self._send(signal.SIGKILL)
+        if self._killed and not self._ended.is_set():
+            with contextlib.suppress(EngineGone, EngineRefused):
+                self._engine.resume(self._container)
+        self._killed = True
+        self._kill_at = time.monotonic() + _KILL_AGAIN
+        self._wake()
+
     def _leaves_to_default(self, number: int) -> bool:
+        """Whether it neither handles, ignores nor blocks the signal, nor waits for it, as tini and dumb-init do.
+
+        What a process waits for just now does not show as blocked; where it waits, root may see.
+        """
+        if not self._pid:
+            return False
+        folder = f"{self._machine.proc}/{self._pid}"
         try:
-            lines = read_text(f"{self._machine.proc}/{self._pid}/status").splitlines() if self._pid else []
+            lines = read_text(f"{folder}/status").splitlines()
+            if "sigtimedwait" in read_text(f"{folder}/wchan"):
+                return False
         except OSError:
             return False
-        masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigIgn:", "SigCgt:"))]
+        masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigBlk:", "SigIgn:", "SigCgt:"))]
         return bool(masks) and not any(mask >> (number - 1) & 1 for mask in masks)
 
     def _send(self, number: int) -> None:

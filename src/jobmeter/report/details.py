@@ -49,11 +49,12 @@ def _identity(record: Record) -> list[str]:
     wall = record.get("wall_seconds")
     after = f" after {text(wall, 'seconds')}" if wall is not None and record["outcome"]["status"] != "running" else ""
     since = f" for {text(wall, 'seconds')} now" if wall is not None and not after else ""
-    host = record.get("host", {})
+    host, container = record.get("host", {}), record.get("provenance", {}).get("container")
     rows = [
         ("run", f"{record['id']}  {printable(record['name'])}"),
         ("outcome", ending(record) + after + since),
         ("command", printable(shlex.join(map(str, record.get("command", []))))),
+        ("container", "{image}, {engine} {engine_version}".format_map(container) if container else ""),
         ("in", printable(str(record.get("cwd", "")))),
         ("started", f"{local_time(record['started'])}, by {record.get('user', '?')} on {host.get('name', '?')}"),
         ("labels", printable(" ".join(f"{key}={value}" for key, value in record.get("labels", {}).items()))),

@@ -20,6 +20,7 @@ from jobmeter.launch.container_info import limits
 from jobmeter.launch.container_left import labels, leftovers
 from jobmeter.launch.container_streams import Passage, input_of, open_passage
 from jobmeter.launch.container_supervisor import ContainerSupervisor
+from jobmeter.launch.signals import ENDING
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Record
@@ -31,7 +32,7 @@ from jobmeter.session.outputs import judged_by_outputs
 _ENGINE_PATIENCE = 30.0
 """Seconds in which an engine that was restarted while it started a container can remove it."""
 _REST_OF_OUTPUT = 10.0
-"""Seconds in which an engine passes on what a container wrote before its end."""
+"""Seconds of silence after which an engine passes on nothing more of what a container wrote before its end."""
 
 
 class ContainerSession:
@@ -93,6 +94,8 @@ class ContainerSession:
             raise
         self._engine = engine
         self._command = job.command or own
+        if job.container.entrypoint is not None:
+            self._command = [job.container.entrypoint, *job.command]
 
     def start(self) -> None:
         """Start the container. JobmeterError when it cannot be; then nothing is left of it."""
@@ -148,7 +151,7 @@ class ContainerSession:
         self._group = self._find_group(container, pid)
         if self._group is not None and not state.running:
             self._group.last_look()
-        self._measure(container, pid, started=monotonic_start(state), asked_at=asked_at)
+        self._measure(container, pid, started=monotonic_start(state, asked_at), asked_at=asked_at)
         self._passage.start()
 
     def _measure(self, container: Container, pid: int, *, started: float, asked_at: float) -> None:
@@ -197,6 +200,8 @@ class ContainerSession:
     def receive(self, number: int, from_terminal: bool) -> None:
         """Hand a signal on to the container, once it is there."""
         self._started.wait()
+        if number in ENDING and (passage := self._passage) is not None:
+            passage.hurry()
         self._running().receive(number, from_terminal)
 
     def cancel(self, *, at_once: bool = False) -> None:
@@ -254,6 +259,8 @@ class ContainerSession:
 
     def _conclude(self, supervisor: ContainerSupervisor) -> Record:
         if self._passage is not None:
+            if supervisor.ended_by is not None:
+                self._passage.hurry()
             self._passage.finish(_REST_OF_OUTPUT)
             self._passage = None
         if supervisor.state is None:

@@ -78,6 +78,7 @@ class Measuring:
     def begin(self, target: Target, command: list[str], directory: str, requirement: Requirement) -> None:
         """Open everything for a job that waits at its gate, or runs."""
         sources = self._open_sources(target)
+        self._began = time.time()
         self._measurements = _by_key(self.selected, sources)
         self._begun = records.identity(
             self.id,
@@ -86,7 +87,7 @@ class Measuring:
             directory=directory,
             labels=self._options.labels,
             requirement=requirement,
-            started=time.time(),
+            started=self._began,
             machine=self.machine,
             workflow=self._options.workflow,
         )
@@ -162,7 +163,7 @@ class Measuring:
         The job took `wall_seconds` if someone knows better than that it ends now. With `complete` false
         something of it was not seen, and the figures are at least what they say.
         """
-        ended = time.time()
+        ended = time.time() if wall_seconds is None else self._began + wall_seconds
         wall = time.monotonic() - self.watch.started if wall_seconds is None else wall_seconds
         self._meter.remove(self.watch)
         self.watch.finish(ending)
