@@ -58,6 +58,8 @@ class Engine:
         with open(f"{self.folder}/log", "ab") as log:
             self._process = subprocess.Popen(
                 self._command(),
+                # Podman's conmon leaves a file `oom` where it was started.
+                cwd=self.folder,
                 env={**os.environ, **self.settings()},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

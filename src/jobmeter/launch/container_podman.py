@@ -60,6 +60,7 @@ def start_service() -> Service:
         # In a session of its own: Ctrl-C is for the job, and its engine must be there to see it end.
         process = subprocess.Popen(
             [program, "system", "service", f"--time={_IDLE}", f"unix://{socket}"],
+            cwd=folder,  # its conmon leaves a file `oom` where it was started
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -258,6 +258,14 @@ class ContainerSession:
         self._measuring.watch.sample_now()
 
     def _conclude(self, supervisor: ContainerSupervisor) -> Record:
+        try:
+            return self._make_record(supervisor)
+        finally:  # whatever interrupts us, the container goes
+            self._measuring.close()
+            supervisor.close()
+            self._clean_up()
+
+    def _make_record(self, supervisor: ContainerSupervisor) -> Record:
         if self._passage is not None:
             if supervisor.ended_by is not None:
                 self._passage.hurry()
@@ -273,9 +281,6 @@ class ContainerSession:
             # Without a group of its own it was seen only after its start.
             complete=self._group is not None,
         )
-        self._measuring.close()
-        supervisor.close()
-        self._clean_up()
         return record
 
     def _wall_seconds(self, supervisor: ContainerSupervisor) -> float | None:
