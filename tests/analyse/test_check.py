@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse.check import Checked, check, uses_more_cpus
+from jobmeter.analyse.check import Checked, Key, Tally, check, uses_more_cpus
+from jobmeter.model import Requirement
 
 GIB = 2**30
 
@@ -105,6 +106,67 @@ def test_each_attempt_is_judged_by_what_it_asked_for_itself() -> None:
     ]  # fmt: skip
     found = check(attempts).lines
     assert [(15, 1, True), (15, 2, False)] == [(line.job.id, line.job.attempt, line.is_violation) for line in found]
+
+
+def attempts(*told: tuple[str, float, float]) -> list[dict[str, Any]]:
+    """Attempts at one job, newest first as in the store; each with how it ended, GiB asked for and GiB used."""
+    found = [
+        row(status, id=f"run{number}", requirement_memory_bytes=asked * GIB, memory_peak_bytes=used * GIB,
+            workflow="flow", workflow_run=1, workflow_job={"job_id": 15, "step": "train", "attempt": number})
+        for number, (status, asked, used) in enumerate(told, 1)
+    ]  # fmt: skip
+    return found[::-1]
+
+
+def today(gigabytes: float) -> dict[Key, Requirement]:
+    return {("flow", 1, 15): Requirement(memory_bytes=int(gigabytes * GIB))}
+
+
+def test_who_completed_only_with_what_a_retry_gave_it_asks_for_too_little() -> None:
+    for asks in (today(8), {}):
+        (line,) = check(attempts(("oom", 8, 8), ("completed", 12, 10)), asks=asks).violations
+        assert (1, "out of memory") == (line.job.attempt, line.cause)
+
+
+def test_an_attempt_that_asked_for_less_than_the_spec_does_today_is_settled() -> None:
+    """The spec was corrected, and the same run resumed."""
+    tried = attempts(("oom", 8, 8), ("oom", 12, 12), ("completed", 16, 13))
+    assert ([], []) == (check(tried, asks=today(16)).violations, check(tried, asks=today(16)).failures)
+
+
+def test_the_last_attempt_is_judged_whatever_the_spec_says_today() -> None:
+    (line,) = check(attempts(("completed", 8, 9)), asks=today(16)).violations
+    assert 9 * GIB == line.used
+
+
+@pytest.mark.parametrize("status", ["cancelled", "lost", "failed"])
+def test_a_job_that_completed_at_last_did_not_fail(status: str) -> None:
+    found = check(attempts((status, 8, 1), ("completed", 8, 1)))
+    assert ([], 1) == (found.failures, found.tally.total)
+    assert 1 == len(check(attempts(("completed", 8, 1), (status, 8, 1))).failures)
+
+
+def test_jobs_are_counted_and_not_their_attempts() -> None:
+    rows = [*attempts(("failed", 8, 1), ("failed", 8, 1)), row("running", id="r"), row(id="n")]
+    assert Tally(3, running=1, asked_nothing=1) == check(rows).tally
+
+
+def test_jobs_of_several_workflows_come_one_workflow_after_the_other() -> None:
+    rows = [
+        row(id=f"{flow}{run}{number}", requirement_memory_bytes=1, memory_peak_bytes=2, workflow=flow,
+            workflow_run=run, workflow_job={"job_id": number, "step": "train", "attempt": 1})
+        for number in (2, 1) for flow, run in (("b", 2), ("a", 1), ("b", 1))
+    ]  # fmt: skip
+    found = [(line.job.workflow, line.job.workflow_run, line.job.id) for line in check(rows).lines]
+    assert [("b", 2, 1), ("b", 2, 2), ("a", 1, 1), ("a", 1, 2), ("b", 1, 1), ("b", 1, 2)] == found
+
+
+def test_a_peak_of_cpu_that_is_the_mean_is_at_least_that() -> None:
+    """The run was too short for a rate."""
+    short, long = (
+        one(requirement_cpus=2, cpu_peak_percent=80.0, cpu_mean_percent=mean).lines[0] for mean in (80.0, 60.0)
+    )
+    assert (True, False) == (short.at_least, long.at_least)
 
 
 def test_jobs_of_a_workflow_come_in_the_order_of_their_numbers_and_runs_in_their_own() -> None:

@@ -56,8 +56,18 @@ def test_jobs_of_a_sweep_are_told_together_by_the_largest() -> None:
     assert ("fit_{i}", 3, 3 * GIB) == (found.name, found.runs, found.used)
 
 
-def test_one_run_that_was_short_of_memory_speaks_against_all() -> None:
-    assert [] == opportunities([row(), row(status="oom")])
+@pytest.mark.parametrize("status", ["oom", "timeout"])
+def test_one_run_that_met_a_limit_speaks_against_all(status: str) -> None:
+    assert [] == opportunities([row(), row(status=status)])
+    assert [] == opportunities([row(), row(status=status, requirement_memory_bytes=4 * GIB)])
+
+
+@pytest.mark.parametrize("fields", [{"status": "failed"}, {"wall_seconds": 3.0}, {"memory_quality": "at least"}])
+def test_one_failed_short_or_unsure_run_does_not_silence_the_others(fields: dict[str, Any]) -> None:
+    (found,) = opportunities([row(), row(**fields)])
+    assert (1, 6.5 * GIB) == (found.runs, found.less)
+    (found,) = opportunities([row(), row(**{**fields, "memory_peak_bytes": 3 * GIB})])
+    assert 3 * GIB == found.used
 
 
 @pytest.mark.parametrize(

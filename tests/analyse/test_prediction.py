@@ -64,6 +64,37 @@ def test_runs_that_all_needed_the_same_still_differ_a_little() -> None:
     assert 103 < found.bound(0.99) < 110
 
 
+def test_few_runs_that_are_alike_are_no_reason_for_a_large_buffer() -> None:
+    """What they are taken to differ by at least is assumed, not estimated from two."""
+    bounds = [history_of(100.0, count).bound(0.99) for count in range(2, 10)]
+    assert sorted(bounds, reverse=True) == bounds
+    assert bounds[0] < 107
+
+
+def history_of(value: float, count: int) -> Prediction:
+    found = predict([Need(value)] * count, 0.02)
+    assert found is not None
+    return found
+
+
+def test_jobs_have_levels_of_their_own_and_share_how_runs_differ() -> None:
+    rng = random.Random(2)
+    needs = [
+        Need(value, name=name)
+        for small, large in zip(lognormal(rng, 40, 0.1), lognormal(rng, 40, 0.1, 1000.0))
+        for name, value in (("small", small), ("large", large))
+    ]
+    found = predict(needs, 0.0001)
+    assert found is not None
+    assert ("large", True) == (found.name, found.freedom > 60)
+    assert [pytest.approx(0.1, rel=0.25), pytest.approx(1000, rel=0.1)] == [found.deviation, found.usual]
+
+
+def test_a_job_that_only_failed_has_no_level() -> None:
+    plain = [Need(100.0, name="a"), Need(101.0, name="a")]
+    assert predict(plain, 0.02) == predict([*plain, Need(900.0, complete=False, name="b")], 0.02)
+
+
 def test_one_complete_run_predicts_nothing() -> None:
     assert None is predict([Need(100.0), Need(300.0, complete=False)], 0.02)
     assert None is predict([], 0.02)

@@ -243,7 +243,7 @@ def test_fix_refuses_a_spec_without_the_job(jobmeter: Commands, tmp_path: Path) 
     spec = tmp_path / "spec.yaml"
     spec.write_text("name: other\njobs:\n  - {name: a, command: 'true'}\n")
     done = having(jobmeter, *pipeline())("check", "ml-training-pipeline", "--fix", str(spec))
-    assert (2, True) == (done.code, "there is no job 'train_model' in it" in done.err)
+    assert (2, True) == (done.code, "and jobs of 'ml-training-pipeline' are meant" in done.err)
 
 
 @pytest.mark.parametrize("names", [["s_1"], ["s_1", "s_2"]])
@@ -319,3 +319,149 @@ def test_real_hogs_are_flagged_and_once_fixed_are_not(jobmeter: Commands, tmp_pa
     subprocess.run(run, env=environment(), check=True, capture_output=True)
     again = told(jobmeter, "hogs")
     assert (2, 0) == (again["run_id"], again["over_utilization_count"]), again["violations"]
+
+
+def test_a_name_that_is_nearly_one_is_told(jobmeter: Commands) -> None:
+    having(jobmeter, *pipeline())
+    for wrong, right in (("ml-trainig-pipeline", "ml-training-pipeline"), ("train_modle", "train_model")):
+        done = jobmeter("check", wrong)
+        assert (2, "", f"jobmeter: there is no run and no workflow {wrong!r}. Did you mean {right!r}?\n") == (
+            done.code,
+            done.out,
+            done.err,
+        )
+        assert f"has run. Did you mean {right!r}?" in jobmeter("size", wrong).err
+
+
+def test_jobs_of_several_workflow_runs_are_told_apart(jobmeter: Commands) -> None:
+    lone = record("alone", "lone", wall_seconds=5.0, requirement={"runtime_seconds": 4})
+    having(jobmeter, *pipeline(1), *pipeline(2), lone)
+    done = jobmeter("check", "--since", "2026-01-01")
+    assert "Workflow" == done.out.split("\n\n")[1].split()[0]
+    lines = table(done.out)
+    assert ["run 2", "run 2", "run 2", "run 1", "run 1", "run 1"] == [
+        line.split(" · ")[0].removeprefix("ml-training-pipeline ") for line in lines[:6]
+    ]
+    assert "- · alone · lone · Runtime · 4s · 5s · +25.0%" == lines[6]
+    keys = ("run", "workflow_id", "run_id", "job_id")
+    found = [tuple(one[key] for key in keys) for one in told(jobmeter, "--since", "2026-01-01")["violations"]]
+    assert ("r2j15a1", "ml-training-pipeline", 2, 15) == found[0]
+    assert ("alone", None, None, "alone") == found[-1]
+
+
+def test_of_one_workflow_run_the_columns_stay_though_filters_chose_it(jobmeter: Commands) -> None:
+    done = having(jobmeter, *pipeline())("check", "--since", "2026-01-01")
+    assert "Workflow" not in done.out
+
+
+def test_attempts_are_counted_as_one_job_and_a_job_that_completed_at_last_did_not_fail(jobmeter: Commands) -> None:
+    having(
+        jobmeter,
+        job(1, "a", "cancelled", wall_seconds=1.0, requirement={"runtime_seconds": 60}),
+        job(1, "a", attempt=2, wall_seconds=1.0, requirement={"runtime_seconds": 60}),
+        job(2, "b", wall_seconds=1.0, requirement={"runtime_seconds": 60}),
+    )
+    assert (0, "All 2 jobs stayed within what they asked for\n", "") == jobmeter("check")
+    found = told(jobmeter)
+    assert (2, 0, []) == (found["total_results"], found["failures_count"], found["failures"])
+
+
+def test_of_very_many_runs_attempts_are_one_job_too(jobmeter: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"memory_bytes": 8 * GIB}
+    having(
+        jobmeter,
+        job(1, "a", "cancelled", wall_seconds=1.0, requirement=asked),
+        job(1, "a", attempt=2, wall_seconds=1.0, memory_peak_bytes=GIB, requirement=asked),
+        job(2, "b", "oom", wall_seconds=1.0, memory_peak_bytes=8 * GIB, requirement=asked),
+        job(2, "b", attempt=2, memory_peak_bytes=9 * GIB, requirement={"memory_bytes": 12 * GIB}),
+        job(3, "c", "failed", wall_seconds=1.0, requirement=asked),
+    )
+    plain = told(jobmeter)
+    monkeypatch.setattr("jobmeter.store.overuse.MANY", 1)
+    assert {**plain, "opportunities": []} == told(jobmeter)
+    assert (3, 1, 1) == (plain["total_results"], plain["failures_count"], plain["over_utilization_count"])
+    assert "None of 2 jobs used more than it asked for\n" == jobmeter("check", "--status", "completed").out
+
+
+def test_failures_stand_alone_where_nothing_else_is_told(jobmeter: Commands) -> None:
+    crash = job(4, "crash", "failed", wall_seconds=1.0, requirement={"runtime_seconds": 60})
+    crash["outcome"].update(exit_code=3)
+    done = having(jobmeter, crash, job(5, "other", "lost", wall_seconds=1.0))("check")
+    assert "\n2 jobs failed:\n  4  crash  failed with exit code 3\n  5  other  lost" in done.out
+    assert done.out.startswith("1 of 2 jobs stayed within what it asked for; 1 asked for nothing\n")
+
+
+def test_a_peak_of_cpu_of_too_short_a_run_is_marked(jobmeter: Commands) -> None:
+    having(jobmeter, job(1, "short", cpu_peak_percent=80.0, cpu_mean_percent=80.0, requirement={"cpus": 1}))
+    assert ["1 · short · CPU · 100% (1 core) · ≥ 80.0% · -20.0%"] == table(jobmeter("check", "--all").out)
+
+
+def test_a_spec_of_another_workflow_is_refused_though_nothing_is_to_be_changed(
+    jobmeter: Commands, tmp_path: Path
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("name: other\njobs:\n  - {name: preprocess, command: 'true'}\n")
+    fine = job(14, "preprocess", memory_peak_bytes=GIB, requirement={"memory_bytes": 8 * GIB})
+    done = having(jobmeter, fine)("check", "ml-training-pipeline", "--fix", str(spec))
+    assert (2, "", True) == (done.code, done.out, "and jobs of 'ml-training-pipeline' are meant" in done.err)
+    lone = record("lone1", "lone", wall_seconds=1.0, requirement={"runtime_seconds": 4})
+    done = having(jobmeter, lone)("check", "lone", "--fix", str(spec))
+    assert (2, "", True) == (done.code, done.out, "there is no job 'lone' in it" in done.err)
+
+
+@pytest.mark.parametrize("spec_text", [SPEC, SPEC.rstrip("\n"), SPEC.replace("\n", "\r\n")])
+def test_a_diff_stands_alone_and_can_be_applied(
+    jobmeter: Commands, tmp_path: Path, spec_text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = tmp_path / "spec.yaml"
+    spec.write_bytes(spec_text.encode())
+    shown = having(jobmeter, *pipeline())("check", "--fix", "spec.yaml", "--diff")
+    assert shown.out.startswith("--- spec.yaml\n+++ spec.yaml\n@@ ")
+    subprocess.run(["git", "apply", "-p0", "-"], input=shown.out.encode(), check=True, cwd=tmp_path)
+    applied = spec.read_bytes()
+    spec.write_bytes(spec_text.encode())
+    jobmeter("check", "--fix", "spec.yaml")
+    assert (True, spec.read_bytes()) == (applied != spec_text.encode(), applied)
+
+
+def test_fix_raises_what_a_job_met_that_never_completed_and_nothing_else(jobmeter: Commands, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    asked = {"cpus": 8, "memory_bytes": 8 * GIB, "runtime_seconds": 7200}
+    crash = job(14, "preprocess", "failed", memory_peak_bytes=9 * GIB, wall_seconds=3.0, requirement=asked)
+    full = job(15, "train_model", "oom", memory_peak_bytes=8 * GIB, cpu_peak_percent=950.0, wall_seconds=3.0,
+               requirement=asked)  # fmt: skip
+    done = having(jobmeter, crash, full)("check", "--fix", str(spec))
+    assert "preprocess: none of its runs has completed, so what it needs is not known; it stays as it is" in done.err
+    small, large = (each.requirement for each in load_plan(str(spec)).jobs)
+    assert (8 * GIB, 600) == (small.memory_bytes, small.runtime_seconds)
+    assert (8, True, 7200) == (large.cpus, (large.memory_bytes or 0) >= 12 * GIB, large.runtime_seconds)
+
+
+GROWS = """\
+name: Grows
+jobs:
+  - name: hog
+    command: python3 -c "import time; held = b'x' * (120 << 20); time.sleep(0.3)"
+    resource_requirements: {memory: 40m, runtime: PT1M}
+  - {name: slow, command: sleep 1.5, resource_requirements: {runtime: PT1S}}
+"""
+
+
+def test_after_fix_and_resume_the_same_run_is_clean(jobmeter: Commands, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(GROWS)
+    start = [sys.executable, "-m", "jobmeter", "workflow"]
+    more = ["--store", str(jobmeter.folder), "--enforce"]
+    subprocess.run([*start, "run", *more, str(spec)], env=environment(), check=False, capture_output=True)
+    assert 1 == jobmeter("check", "--fix", str(spec)).code
+    for _ in range(3):
+        # One who met a limit tells only that it needs more: that can take more than one correction.
+        subprocess.run([*start, "resume", *more, "grows"], env=environment(), check=False, capture_output=True)
+        if jobmeter("check", "grows", "--fix", str(spec)).code == 0:
+            break
+    found = told(jobmeter, "grows")
+    assert (1, 2, 0, []) == (
+        found["run_id"], found["total_results"], found["over_utilization_count"], found["failures"],
+    ), found["violations"]  # fmt: skip

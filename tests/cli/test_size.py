@@ -10,7 +10,7 @@ import pytest
 
 from jobmeter.workflow.plan import load_plan
 from tests.cli.listing import Commands
-from tests.cli.test_check import SPEC, having, pipeline
+from tests.cli.test_check import SPEC, having, job, pipeline
 from tests.runs import keep, record
 
 GIB = 2**30
@@ -68,7 +68,7 @@ def test_a_workflow_is_sized_by_step_and_without_names_it_is_that_of_the_newest_
 def test_the_table_is_followed_by_the_reasons(known: Commands) -> None:
     table, reasons = known("size", "train").out.split("\n\n")
     headings = [part.strip() for part in table.splitlines()[0].split("  ") if part.strip()]
-    assert ["Job Name", "Resource", "Asked For", "Ask For", "Most Seen"] == headings
+    assert ["Job Name", "Resource", "Asks Today", "Should Ask", "Most Seen"] == headings
     assert ["train", "Memory", "16", "GiB"] == table.splitlines()[1].split()[:4]
     lines = reasons.splitlines()
     assert lines[0].startswith("train: 40 runs, 40 completed; expected to fail still: ")
@@ -126,6 +126,61 @@ def test_apply_writes_all_advice_up_and_down(known: Commands, tmp_path: Path) ->
     assert 1.2 * GIB < (small.memory_bytes or 0) < 2 * GIB
     assert 10.5 * GIB < (large.memory_bytes or 0) < 13 * GIB
     assert "# generous" in spec.read_text()
+
+
+def test_nothing_is_advised_for_a_job_that_never_completed(jobmeter: Commands, tmp_path: Path) -> None:
+    asked = {"memory_bytes": 8 * GIB, "runtime_seconds": 600}
+    having(
+        jobmeter,
+        *(job(14, "preprocess", "failed", run=number, wall_seconds=0.1, memory_peak_bytes=2**20, requirement=asked)
+          for number in (1, 2)),
+        job(15, "train_model", "oom", run=2, wall_seconds=3.0, memory_peak_bytes=8 * GIB, requirement=asked),
+    )  # fmt: skip
+    printed = jobmeter("size").out
+    assert "preprocess: none of its 2 runs has completed, so what it needs is not known" in printed
+    assert "train_model: its only run has not completed, no more is known of what it needs than this" in printed
+    assert ["Memory"] == [line.split()[1] for line in printed.split("\n\n")[0].splitlines()[1:]]
+    alone = jobmeter("size", "preprocess")
+    assert (2, "", True) == (alone.code, alone.out, "none of its 2 runs has completed" in alone.err)
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    done = jobmeter("size", "--apply", str(spec))
+    assert (0, True) == (done.code, "it stays as it is" in done.err)
+    small, large = (each.requirement for each in load_plan(str(spec)).jobs)
+    assert (8 * GIB, 600, None) == (small.memory_bytes, small.runtime_seconds, small.cpus)
+    assert ((large.memory_bytes or 0) >= 16 * GIB, 8, 7200) == (True, large.cpus, large.runtime_seconds)
+
+
+def test_a_job_that_only_runs_yet_is_told_so(jobmeter: Commands) -> None:
+    keep(str(jobmeter.folder), record("a", "train", "running"))
+    done = jobmeter("size", "train")
+    assert (2, True) == (done.code, "train: no run of it has ended yet" in done.err)
+
+
+def test_jobs_come_in_the_order_of_the_spec_and_not_of_their_starts(jobmeter: Commands) -> None:
+    having(jobmeter, job(9, "last", wall_seconds=1.0), job(2, "first", wall_seconds=1.0))
+    assert ["first", "last"] == [one["job_name"] for one in told(jobmeter, "ml-training-pipeline")]
+
+
+def test_a_sweep_is_sized_by_its_largest_job(jobmeter: Commands) -> None:
+    sizes = {1: 50, 2: 100, 3: 180}
+    having(
+        jobmeter,
+        *(job(number, f"sw_{size}", run=run, step="sw_{n}", wall_seconds=4.0, memory_peak_bytes=size * 2**20)
+          for run in range(1, 7) for number, size in sizes.items()),
+    )  # fmt: skip
+    (sweep,) = told(jobmeter, "ml-training-pipeline")
+    assert ("sw_{n}", 18) == (sweep["job_name"], sweep["runs"])
+    assert 180 < sweep["memory_bytes"]["ask"] / 2**20 <= 224
+    assert "of its largest job, sw_180," in sweep["memory_bytes"]["reason"]
+
+
+def test_what_is_hardly_wasted_is_not_told(jobmeter: Commands) -> None:
+    keep(
+        str(jobmeter.folder),
+        record("a", "tiny", wall_seconds=0.1, memory_peak_bytes=2**20, requirement={"memory_bytes": 2**24}),
+    )
+    assert "wastes" not in jobmeter("size", "tiny").out
 
 
 def test_apply_refuses_a_spec_of_other_jobs(known: Commands, tmp_path: Path) -> None:

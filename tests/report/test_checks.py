@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Job, Line, Resource
+from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Failure, Job, Line, Resource, Tally
 from jobmeter.analyse.opportunity import Opportunity
-from jobmeter.report.checks import amount, cells, headline, opportunity_text, signed_percent
+from jobmeter.report.checks import amount, cells, failure_lines, headline, opportunity_text, signed_percent, style
 
 GIB = 2**30
 
@@ -64,17 +64,51 @@ def test_half_a_tenth_of_a_percent_is_rounded_away_from_zero(value: float, expec
 
 def test_the_headline_counts_jobs_and_not_lines() -> None:
     two = [line(MEMORY, 1, 2), line(RUNTIME, 1, 2)]
-    assert "1 of 14 jobs used more than it asked for" == headline(two, 14)
+    assert "1 of 14 jobs used more than it asked for" == headline(two, Tally(14))
     other = line(MEMORY, 1, 2)._replace(job=Job(3, "a", "a", 1, "run3"))
-    assert "2 of 14 jobs used more than they asked for" == headline([*two, other], 14)
-    assert "All 14 jobs stayed within what they asked for" == headline([], 14)
-    assert "The job stayed within what it asked for" == headline([], 1)
-    assert "The job used more than it asked for" == headline(two, 1)
+    assert "2 of 14 jobs used more than they asked for" == headline([*two, other], Tally(14))
+    assert "All 14 jobs stayed within what they asked for" == headline([], Tally(14))
+    assert "The job stayed within what it asked for" == headline([], Tally(1))
+    assert "The job used more than it asked for" == headline(two, Tally(1))
 
 
 def test_who_asked_for_nothing_is_not_said_to_have_kept_to_it() -> None:
-    assert "The job asked for nothing" == headline([], 1, asked=False)
-    assert "None of 14 jobs asked for anything" == headline([], 14, asked=False)
+    assert "The job asked for nothing" == headline([], Tally(1, asked_nothing=1))
+    assert "None of 14 jobs asked for anything" == headline([], Tally(14, asked_nothing=14))
+    expected = "5 of 14 jobs stayed within what they asked for; 9 asked for nothing"
+    assert expected == headline([], Tally(14, asked_nothing=9))
+
+
+def test_jobs_that_still_run_are_told_as_such() -> None:
+    assert "The job is still running" == headline([], Tally(1, running=1))
+    assert "All 2 jobs are still running" == headline([], Tally(2, running=2))
+    assert "1 of 2 jobs stayed within what it asked for; 1 is still running" == headline([], Tally(2, running=1))
+    over = [line(MEMORY, 1, 2)]
+    assert "1 of 3 jobs used more than it asked for; 2 are still running" == headline(over, Tally(3, running=2))
+
+
+def test_attempts_of_one_job_are_one_job_in_the_headline() -> None:
+    first, second = (
+        line(MEMORY, 1, 2)._replace(job=Job(15, "a", "a", attempt, f"run{attempt}", "flow", 1)) for attempt in (1, 2)
+    )
+    assert "1 of 9 jobs used more than it asked for" == headline([first, second], Tally(9))
+    other_run = second._replace(job=second.job._replace(workflow_run=2))
+    assert "2 of 9 jobs used more than they asked for" == headline([first, other_run], Tally(9))
+
+
+def test_failures_are_aligned() -> None:
+    failures = [
+        Failure(Job(9, "fetch", "fetch", 1, "a"), "failed", "x"),
+        Failure(Job(10, "go", "go", 2, "b"), "lost", "y"),
+    ]
+    assert ["9   fetch           x", "10  go (attempt 2)  y"] == failure_lines(failures)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [("+31.3%", "red"), ("out of memory", "red"), ("-5.0%", ""), ("+0.0%", "")]
+)
+def test_only_what_is_over_is_red(content: str, expected: str) -> None:
+    assert expected == style("Over-Utilization", content)
 
 
 def test_an_opportunity_says_what_it_would_free() -> None:

@@ -65,6 +65,8 @@ def test_docker_takes_the_options() -> None:
 
 
 def test_compose_has_limits_and_reservations() -> None:
+    (spaced,) = documents("compose", advice("fit - {i:03d}: large"))
+    assert ["fit-i-03d-large"] == list(spaced["services"])
     (found,) = documents("compose", advice("train model"), advice("2"))
     assert ["train-model", "2"] == list(found["services"])
     resources = found["services"]["train-model"]["deploy"]["resources"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jobmeter.analyse.prediction import Need, Prediction, predict, weighted_quantile
+from jobmeter.analyse.prediction import Need, Prediction, predict, predict_across, weighted_quantile
 
 COMPLETE, LIMIT, CUT = "complete", "limit", "cut"
 """The run came to its end; it met a limit of what it asked for; it ended early for another reason."""
@@ -27,6 +27,7 @@ class Seen(NamedTuple):
     value: float  # above 0
     ending: str = COMPLETE  # of the others, what they needed to the end is not known: at least that
     room: float = 1.0  # what to multiply it with, for what the figure may have missed
+    name: str = ""  # of the job, where there are several
 
     @property
     def need(self) -> float:
@@ -45,7 +46,7 @@ class Caution(NamedTuple):
 class Enough(NamedTuple):
     value: float
     most: float  # the largest that a run needed or met
-    usual: float
+    usual: float  # what half of the runs stay below
     prediction: Prediction | None  # None: how runs differ is not known
     reason: str
 
@@ -58,9 +59,11 @@ def enough(seen: Sequence[Seen], caution: Caution, text: Callable[[float], str])
     complete = [one for one in seen if one.ending == COMPLETE]
     if not complete:
         return _from_no_success(seen, text)
-    prediction = predict([Need(one.need, one.ending == COMPLETE) for one in seen], caution.least_deviation)
-    if prediction is None:
-        value, reason = _from_single(complete[0], caution, text)
+    prediction = _prediction(seen, caution)
+    single = max(complete, key=lambda one: one.need)
+    if prediction is None or _differs_much(prediction, single, complete, caution):
+        prediction = None
+        value, reason = _from_single(single, caution, text, is_largest=len(complete) > 1)
     else:
         value, reason = _from_many(complete, prediction, caution, text)
     peak = max(one.value for one in seen)
@@ -76,7 +79,28 @@ def enough(seen: Sequence[Seen], caution: Caution, text: Callable[[float], str])
                 f"{text(met)} was not enough and no run is known to have used more: "
                 f"at least {BEYOND_LIMIT:g} times that"
             )
-    return Enough(value, peak, prediction.usual if prediction else complete[0].need, prediction, reason)
+    return Enough(value, peak, weighted_quantile([one.value for one in complete], 0.5), prediction, reason)
+
+
+def _prediction(seen: Sequence[Seen], caution: Caution) -> Prediction | None:
+    """By how runs of the same job differ or, if that tells more, by how all of them do; None from one run."""
+    needs = [Need(one.need, one.ending == COMPLETE, one.name) for one in seen]
+    within = predict(needs, caution.least_deviation)
+    if len({one.name for one in seen if one.ending == COMPLETE}) < 2:
+        return within
+    across = predict_across(needs, caution.least_deviation)
+    found = [each for each in (within, across) if each is not None]
+    return min(found, key=lambda each: each.bound(caution.level))
+
+
+def _differs_much(prediction: Prediction, largest: Seen, complete: Sequence[Seen], caution: Caution) -> bool:
+    """Whether no job ran twice, and jobs differ by more than the runs of one are taken to."""
+    return _ran_once(complete) and prediction.bound(caution.level) > largest.need * caution.single
+
+
+def _ran_once(complete: Sequence[Seen]) -> bool:
+    """Whether each of several jobs did."""
+    return len({one.name for one in complete}) == len(complete)
 
 
 def _largest_met(seen: Sequence[Seen], caution: Caution) -> float:
@@ -91,32 +115,37 @@ def _from_no_success(seen: Sequence[Seen], text: Callable[[float], str]) -> Enou
     told = f"{text(met)} was not enough" if met >= most.value else f"one used {text(most.value)} before it failed"
     value = most.need * BEYOND_LIMIT_UNKNOWN
     reason = f"no run has completed, {told}: {BEYOND_LIMIT_UNKNOWN:g} times that is a guess"
-    return Enough(value, most.value, most.need, None, reason)
+    return Enough(value, most.value, most.value, None, reason)
 
 
-def _from_single(only: Seen, caution: Caution, text: Callable[[float], str]) -> tuple[float, str]:
-    reason = f"one run needed {text(only.value)}; how runs differ is not known, so {caution.single:g} times that"
-    return only.need * caution.single, reason
+def _from_single(one: Seen, caution: Caution, text: Callable[[float], str], *, is_largest: bool) -> tuple[float, str]:
+    who = (
+        f"the largest job, {one.name}, needed {text(one.value)} once"
+        if is_largest
+        else f"one run needed {text(one.value)}"
+    )
+    return one.need * caution.single, f"{who}; how runs differ is not known, so {caution.single:g} times that"
 
 
 def _from_many(
     complete: Sequence[Seen], prediction: Prediction, caution: Caution, text: Callable[[float], str]
 ) -> tuple[float, str]:
+    jobs = len({one.name for one in complete})
+    mine = [one for one in complete if one.name == prediction.name]
     bound = prediction.bound(caution.level)
     if not caution.keep_peaks:
         # Runs may be of two sorts, which no one distribution describes: those that were seen stay within.
-        bound = max(bound, weighted_quantile([one.need for one in complete], caution.level))
-    count = len(complete)
+        bound = max(bound, weighted_quantile([one.need for one in mine], caution.level))
+    count = round(prediction.freedom) + 1  # of the runs that tell how runs differ
     most = max(one.value for one in complete)
     times = MOST_TIMES.get(count, MOST_TIMES_EVER)
     cap = times * max(one.need for one in complete)
-    if bound > cap:
+    runs = f"{len(complete)} runs needed up to {text(most)}"
+    if bound > cap and not _ran_once(complete):
         why = "of so few the spread is hardly known" if count in MOST_TIMES else "they differ too much to be sure"
-        return cap, f"{count} runs needed up to {text(most)}; {why}, so {times:g} times that"
-    return (
-        bound,
-        f"{count} runs needed up to {text(most)}; {_share(caution.level)} of the next stay below {text(bound)}",
-    )
+        return cap, f"{runs}; {why}, so {times:g} times that"
+    whose = f" of its largest job, {prediction.name}," if jobs > 1 else ""
+    return bound, f"{runs}; {_share(caution.level)} of the next{whose} stay below {text(bound)}"
 
 
 def _share(level: float) -> str:

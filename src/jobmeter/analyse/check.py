@@ -1,6 +1,12 @@
 """What runs used against what they asked for, and how those that failed did.
 
 A row here is one of the store's: the fields of a run by name, what is not known of it absent.
+
+Of a job of a workflow with several attempts the last one is judged, by what it asked for itself. An earlier one is
+judged too, of each resource of which the job asks for no more today than that attempt did: who ran out of memory and
+completed with what a retry gave it asks for too little still, and who was given more in the spec since does not. What
+a job asks for today is what the plan of the run has; without a plan, what its first attempt asked for. A job failed if
+its last attempt did.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.outcome import in_words
-from jobmeter.model import Outcome, Quality
+from jobmeter.model import Outcome, Quality, Requirement
 
 Row = Mapping[str, Any]
 
@@ -32,6 +38,7 @@ class Resource(NamedTuple):
     name: str  # as told to people
     key: str  # memory, cpus, runtime
     unit: str
+    field: str  # of a requirement
     asked: str  # the field of the row that has what was asked for
     each: float  # of the unit, in one of what was asked for
     used: str
@@ -41,14 +48,18 @@ class Resource(NamedTuple):
 
 
 MEMORY = Resource(
-    "Memory", "memory", "bytes", "requirement_memory_bytes", 1, "memory_peak_bytes", "memory_quality", "oom",
-    "out of memory",
+    "Memory", "memory", "bytes", "memory_bytes", "requirement_memory_bytes", 1, "memory_peak_bytes", "memory_quality",
+    "oom", "out of memory",
 )  # fmt: skip
-CPU = Resource("CPU", "cpus", "percent", "requirement_cpus", 100, "cpu_peak_percent", "cpu_quality", "", "")
+CPU = Resource("CPU", "cpus", "percent", "cpus", "requirement_cpus", 100, "cpu_peak_percent", "cpu_quality", "", "")
 RUNTIME = Resource(
-    "Runtime", "runtime", "seconds", "requirement_runtime_seconds", 1, "wall_seconds", "", "timeout", "timeout"
-)
+    "Runtime", "runtime", "seconds", "runtime_seconds", "requirement_runtime_seconds", 1, "wall_seconds", "",
+    "timeout", "timeout",
+)  # fmt: skip
 RESOURCES = (MEMORY, CPU, RUNTIME)
+
+Key = tuple[str | None, int | None, int | str]
+"""One job of one run of a workflow, whatever the attempt; or a run outside of workflows."""
 
 
 class Job(NamedTuple):
@@ -59,6 +70,12 @@ class Job(NamedTuple):
     step: str  # its name as the spec has it, the same for all jobs of a sweep
     attempt: int
     run: str  # the run's id: numbers of jobs are the same in every run of a workflow
+    workflow: str | None = None
+    workflow_run: int | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.workflow, self.workflow_run, self.id
 
 
 class Line(NamedTuple):
@@ -79,60 +96,96 @@ class Line(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A run that did not complete, for another reason than what it asked for."""
+    """A job that did not complete, for another reason than what it asked for."""
 
     job: Job
     status: str
     cause: str
 
 
+class Tally(NamedTuple):
+    """How many jobs there are; one of several attempts is one."""
+
+    total: int
+    running: int = 0
+    asked_nothing: int = 0  # of those that do not run
+
+
 class Checked(NamedTuple):
     lines: list[Line]
     failures: list[Failure]
+    tally: Tally
 
     @property
     def violations(self) -> list[Line]:
         return [line for line in self.lines if line.is_violation]
 
 
-def check(rows: Iterable[Row], min_over: float = 1.0, *, everything: bool = True) -> Checked:
-    """Every resource that a run asked for and of which is known what it used; over-use from `min_over` percent on.
+def check(
+    rows: Iterable[Row],
+    min_over: float = 1.0,
+    *,
+    everything: bool = True,
+    asks: Mapping[Key, Requirement] = {},
+) -> Checked:
+    """Every resource that a job asked for and of which is known what it used; over-use from `min_over` percent on.
 
-    Without `everything` the violations alone. Lines of jobs of a workflow come in the order of their numbers, others in
-    that of the rows.
+    Rows are newest first; `asks` tells what jobs of several attempts ask for today. Without `everything` the violations
+    alone. Lines come workflow by workflow, in the order of the jobs' numbers; other runs in that of the rows.
     """
-    lines: list[Line] = []
-    failures: list[Failure] = []
+    jobs: dict[Key, list[tuple[Job, Row]]] = {}
     for row in rows:
         job = job_of(row)
-        found = list(_lines(row, job, min_over, everything))
+        jobs.setdefault(job.key, []).append((job, row))
+    lines: list[Line] = []
+    failures: list[Failure] = []
+    running = asked_nothing = 0
+    for key in _ordered(jobs):
+        attempts = sorted(jobs[key], key=lambda attempt: attempt[0].attempt)
+        # Of two of the same number, the newest.
+        job, last = max(jobs[key], key=lambda attempt: attempt[0].attempt)
+        for earlier, row in attempts:
+            if row is not last:
+                unsettled = _unsettled(row, asks.get(key), attempts[0][1])
+                lines += _lines(row, earlier, min_over, everything, unsettled)
+        found = list(_lines(last, job, min_over, everything, RESOURCES))
         lines += found
-        if row["status"] not in ("completed", "running") and not any(line.cause for line in found):
-            cause = in_words(Outcome(row["status"], row.get("exit_code"), row.get("signal")))
-            failures.append(Failure(job, row["status"], cause))
-    lines.sort(key=lambda line: _order(line.job))
-    failures.sort(key=lambda failure: _order(failure.job))
-    return Checked(lines, failures)
+        running += last["status"] == "running"
+        asked_nothing += last["status"] != "running" and not any(last.get(resource.asked) for resource in RESOURCES)
+        if last["status"] not in ("completed", "running") and not any(line.cause for line in found):
+            cause = in_words(Outcome(last["status"], last.get("exit_code"), last.get("signal")))
+            failures.append(Failure(job, last["status"], cause))
+    return Checked(lines, failures, Tally(len(jobs), running, asked_nothing))
 
 
-def asked_for_something(rows: Iterable[Row]) -> bool:
-    """Whether any run can be held against something."""
-    return any(row.get(resource.asked) for row in rows for resource in RESOURCES)
+def _ordered(keys: Iterable[Key]) -> list[Key]:
+    """Runs of workflows as they come, each with its jobs in the order of their numbers."""
+    places: dict[tuple[str | None, int | None], int] = {}
+    for workflow, run, _ in (keys := list(keys)):
+        places.setdefault((workflow, run), len(places))
+    return sorted(keys, key=lambda key: (places[key[:2]], key[2] if isinstance(key[2], int) else 0))
+
+
+def _unsettled(row: Row, asks: Requirement | None, first: Row) -> list[Resource]:
+    """The resources of an earlier attempt of which the job asks for no more today."""
+    found = []
+    for resource in RESOURCES:
+        today = first.get(resource.asked) if asks is None else getattr(asks, resource.field)
+        if today is not None and today <= row.get(resource.asked, 0):
+            found.append(resource)
+    return found
 
 
 def job_of(row: Row) -> Job:
     part: Row = row.get("workflow_job") or {}
     name = str(row["name"])
     step, attempt = str(part.get("step", name)), int(part.get("attempt", 1))
-    return Job(part["job_id"] if part else row["id"], name, step, attempt, row["id"])
+    number = part["job_id"] if part else row["id"]
+    return Job(number, name, step, attempt, row["id"], row.get("workflow"), row.get("workflow_run"))
 
 
-def _order(job: Job) -> tuple[int, int]:
-    return (job.id, job.attempt) if isinstance(job.id, int) else (0, 0)
-
-
-def _lines(row: Row, job: Job, min_over: float, everything: bool) -> Iterator[Line]:
-    for resource in RESOURCES:
+def _lines(row: Row, job: Job, min_over: float, everything: bool, resources: Iterable[Resource]) -> Iterator[Line]:
+    for resource in resources:
         asked, used = row.get(resource.asked), row.get(resource.used)
         if not asked:
             continue
@@ -145,8 +198,17 @@ def _lines(row: Row, job: Job, min_over: float, everything: bool) -> Iterator[Li
             if is_over and resource is CPU:
                 is_over = uses_more_cpus(row, asked)
             if is_over or everything:
-                at_least = bool(resource.quality) and row.get(resource.quality) == Quality.AT_LEAST.value
-                yield Line(job, resource, specified, used, at_least, is_over, None)
+                yield Line(job, resource, specified, used, is_at_least(row, resource), is_over, None)
+
+
+def is_at_least(row: Row, resource: Resource) -> bool:
+    """Whether a run may have used more than is known.
+
+    A peak of CPU that is the mean is one: the run was too short for a rate (`analyse.headline`).
+    """
+    if resource is CPU and row.get(CPU.used) is not None and row.get(CPU.used) == row.get("cpu_mean_percent"):
+        return True
+    return bool(resource.quality) and row.get(resource.quality) == Quality.AT_LEAST.value
 
 
 def met_limit(row: Row, resource: Resource) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 
 from jobmeter.analyse.bounds import BEYOND_LIMIT
-from jobmeter.analyse.check import CPU, Line
+from jobmeter.analyse.check import CPU, MEMORY, Line, Resource
 from jobmeter.analyse.rounding import round_memory, round_runtime
 from jobmeter.model import Requirement
 
@@ -18,15 +19,16 @@ def corrections(violations: Iterable[Line], advised: Requirement, asked: Require
 
     It is what is advised, above everything in the violations, and never less than is asked for already.
     """
-    needs: dict[str, float] = {}
+    needs: dict[Resource, float] = {}
     for line in violations:
         above = BEYOND_LIMIT if line.cause else 1.0 if line.resource is CPU else ABOVE
-        needs[line.resource.key] = max(needs.get(line.resource.key, 0.0), line.used / line.resource.each * above)
-    memory, cpus, runtime = needs.get("memory"), needs.get("cpus"), needs.get("runtime")
-    return Requirement(
-        None if cpus is None else max(advised.cpus or -(-cpus // 1), asked.cpus or 0),
-        None if memory is None else max(round_memory(memory), advised.memory_bytes or 0, asked.memory_bytes or 0),
-        None
-        if runtime is None
-        else max(round_runtime(runtime), advised.runtime_seconds or 0, asked.runtime_seconds or 0),
-    )
+        needs[line.resource] = max(needs.get(line.resource, 0.0), line.used / line.resource.each * above)
+    found = {}
+    for resource, need in needs.items():
+        told, today = getattr(advised, resource.field) or 0, getattr(asked, resource.field) or 0
+        if resource is CPU:
+            found[resource.field] = max(told or ceil(need), today)
+        else:
+            rounded = round_memory(need) if resource is MEMORY else round_runtime(need)
+            found[resource.field] = max(rounded, told, today)
+    return Requirement(**found)

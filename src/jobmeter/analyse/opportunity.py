@@ -7,7 +7,7 @@ from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
-from jobmeter.analyse.check import CPU, MEMORY, Resource, Row, job_of, uses_more_cpus
+from jobmeter.analyse.check import CPU, MEMORY, RESOURCES, Resource, Row, job_of, uses_more_cpus
 from jobmeter.analyse.rounding import round_memory
 from jobmeter.model import Quality
 
@@ -16,6 +16,7 @@ WORTH = 0.5
 SHORTEST = 10.0
 """Seconds of a run below which nothing is worth freeing."""
 LEAST_MEMORY = 256 * 2**20
+_MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
 ROOM = 1.2
 """What to leave above the most that was used, when nothing is known of other runs. `size` knows better."""
 
@@ -33,35 +34,45 @@ class Opportunity(NamedTuple):
 
 
 def opportunities(rows: Iterable[Row]) -> list[Opportunity]:
-    """The most to be freed first; of completed runs of some length, and of figures that are sure."""
+    """The most to be freed first; of completed runs of some length, and of figures that are sure.
+
+    Other runs are left out, but for what they are seen to have used. A job that met a limit is not told to ask for
+    less of anything, nor are those of its sweep.
+    """
     groups: dict[tuple[str, Resource, float], list[Row]] = {}
+    short_of = set()
     for row in rows:
+        step = job_of(row).step
+        if row.get("status") in _MET:
+            short_of.add(step)
         for resource in (MEMORY, CPU):
             if row.get(resource.asked):
-                groups.setdefault((job_of(row).step, resource, row[resource.asked]), []).append(row)
-    found = [_opportunity(*key, group) for key, group in groups.items() if all(_is_sure(row) for row in group)]
+                groups.setdefault((step, resource, row[resource.asked]), []).append(row)
+    found = [_opportunity(*key, group) for key, group in groups.items() if key[0] not in short_of]
     return sorted((one for one in found if one is not None), key=lambda one: (one.resource.key, -one.freed))
 
 
-def _is_sure(row: Row) -> bool:
+def _is_sure(row: Row, resource: Resource) -> bool:
     return (
         row.get("status") == "completed"
         and (row.get("wall_seconds") or 0) >= SHORTEST
+        and row.get(resource.used) is not None
         and Quality.AT_LEAST.value not in (row.get("memory_quality"), row.get("cpu_quality"))
     )
 
 
 def _opportunity(name: str, resource: Resource, asked: float, rows: list[Row]) -> Opportunity | None:
-    peaks = [row[resource.used] / resource.each for row in rows if row.get(resource.used) is not None]
-    if len(peaks) < len(rows):
+    sure = [row for row in rows if _is_sure(row, resource)]
+    if not sure:
         return None
-    used = max(peaks)
-    enough = round_memory(used * ROOM) if resource is MEMORY else max(map(whole_cpus, rows))
+    seen = [row for row in rows if row.get(resource.used) is not None]
+    used = max(row[resource.used] for row in seen) / resource.each
+    enough = round_memory(used * ROOM) if resource is MEMORY else max(map(whole_cpus, seen))
     less = asked - enough
     if used > WORTH * asked or less < (LEAST_MEMORY if resource is MEMORY else 1):
         return None
-    hours = fmean(row["wall_seconds"] for row in rows) / 3600
-    return Opportunity(name, resource, len(rows), asked, used, less, less * hours)
+    hours = fmean(row["wall_seconds"] for row in sure) / 3600
+    return Opportunity(name, resource, len(sure), asked, used, less, less * hours)
 
 
 def whole_cpus(row: Row) -> int:

@@ -2,21 +2,26 @@
 
 Needs are positive and differ by factors, so all is reckoned on their logarithms. Recent runs count more.
 A run that did not come to its end tells a lower bound of what it needed, not the need.
+
+The jobs of a sweep differ by what they are told to do: each has a level of its own, and chance is only what the runs
+of the same job differ by. What is predicted is the next run of the largest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import erfc, exp, log, pi, sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 from jobmeter.analyse.student import cdf, quantile
 
 HALF_LIFE = 30.0
-"""Runs after which a run counts half: about the last hundred decide."""
+"""Runs of a job after which a run counts half: about the last hundred decide."""
 _ROUNDS = 200
 _SETTLED = 1e-9
 _FAR = 30.0
+_NORMAL = NormalDist()
 
 
 class Need(NamedTuple):
@@ -24,6 +29,7 @@ class Need(NamedTuple):
 
     value: float  # above 0
     complete: bool = True  # False: it needed at least that
+    name: str = ""  # of the job, where there are several
 
 
 class Prediction(NamedTuple):
@@ -31,30 +37,36 @@ class Prediction(NamedTuple):
 
     mean: float
     deviation: float
-    runs: float  # how many runs that count alike would tell as much
+    runs: float  # how many runs that count alike would tell as much of the mean
+    freedom: float  # degrees of freedom, of the deviation
+    least: float  # the deviation that is assumed where runs differ by less
+    name: str = ""  # the job whose next run is predicted
 
     @property
     def usual(self) -> float:
         """What half of the next runs stay below."""
         return exp(self.mean)
 
-    @property
-    def factor(self) -> float:
-        """The usual way from one run to another, as a factor."""
-        return exp(self.deviation)
-
     def bound(self, level: float) -> float:
         """What the next run stays below with this chance (one-sided prediction bound)."""
+        # What is assumed is not estimated, so that few runs make it no less sure.
+        far = max(quantile(level, self.freedom) * self.deviation, _NORMAL.inv_cdf(level) * self.least)
         # Of very few runs the factor can be beyond all numbers.
-        return exp(min(self.mean + quantile(level, self.runs - 1) * self._error, 700.0))
+        return exp(min(self.mean + far * self._more, 700.0))
 
     def exceeding(self, value: float) -> float:
         """The chance that the next run needs more than `value`."""
-        return 1 - cdf((log(value) - self.mean) / self._error, self.runs - 1)
+        far = (log(value) - self.mean) / self._more
+        assumed = 1 - _NORMAL.cdf(far / self.least)
+        if not self.deviation:
+            return assumed
+        wider = max if far > 0 else min
+        return wider(1 - cdf(far / self.deviation, self.freedom), assumed)
 
     @property
-    def _error(self) -> float:
-        return self.deviation * sqrt(1 + 1 / self.runs)
+    def _more(self) -> float:
+        """The mean is not sure either."""
+        return sqrt(1 + 1 / self.runs)
 
 
 def recency(count: int) -> list[float]:
@@ -62,44 +74,96 @@ def recency(count: int) -> list[float]:
     return [0.5 ** (place / HALF_LIFE) for place in range(count)]
 
 
-def predict(needs: Sequence[Need], least_deviation: float) -> Prediction | None:
-    """The prediction from needs, newest first; None when fewer than two of them are complete.
-
-    `least_deviation`, of the logarithm, is taken where runs differ by less: the next may be on another machine.
-    """
-    weights = recency(len(needs))
-    known = [(weight, log(need.value)) for weight, need in zip(weights, needs) if need.complete]
-    if len(known) < 2:
-        return None
-    total = sum(weight for weight, _ in known)
-    squares = sum(weight * weight for weight, _ in known)
-    runs = total * total / squares
-    mean = sum(weight * value for weight, value in known) / total
-    variance = sum(weight * (value - mean) ** 2 for weight, value in known) / total
-    bounds = [(weight, log(need.value)) for weight, need in zip(weights, needs) if not need.complete]
-    least = least_deviation**2
-    if bounds:
-        mean, variance = _with_bounds(known, bounds, mean, max(variance, least))
-    return Prediction(mean, sqrt(max(variance * runs / (runs - 1), least)), runs)
-
-
 Weighted = Sequence[tuple[float, float]]
+"""Weights and logarithms."""
 
 
-def _with_bounds(known: Weighted, bounds: Weighted, mean: float, variance: float) -> tuple[float, float]:
-    """Mean and variance when of some only a lower bound is known (expectation maximisation)."""
-    total = sum(weight for weight, _ in (*known, *bounds))
+def predict(needs: Sequence[Need], least_deviation: float) -> Prediction | None:
+    """The prediction from needs, newest first; None when no job has two that are complete.
+
+    The deviation is that within jobs, of all of them together. `least_deviation`, of the logarithm, is assumed where
+    runs differ by less: the next may be on another machine.
+    """
+    known, bounds = _by_name(needs, complete=True), _by_name(needs, complete=False)
+    if all(len(runs) < 2 for runs in known.values()):
+        return None
+    means = {name: _mean(runs) for name, runs in known.items()}
+    total = sum(weight for runs in known.values() for weight, _ in runs)
+    squares = sum(weight * (value - means[name]) ** 2 for name, runs in known.items() for weight, value in runs)
+    variance = squares / total
+    if any(name in known for name in bounds):
+        means, variance = _with_bounds(known, bounds, means, max(variance, least_deviation**2))
+    free = sum(_total(runs) * (1 - 1 / effective(runs)) for runs in known.values())
+    freedom = sum(effective(runs) - 1 for runs in known.values())
+    largest = max(means, key=means.__getitem__)
+    deviation = sqrt(variance * total / free)
+    return Prediction(means[largest], deviation, effective(known[largest]), freedom, least_deviation, largest)
+
+
+def predict_across(needs: Sequence[Need], least_deviation: float) -> Prediction | None:
+    """The same where the runs of one job are taken to differ as much as those of all; None when one alone is complete.
+
+    They differ by less: it is what can be said of jobs that ran once, or hardly more.
+    """
+    known = _by_name(needs, complete=True)
+    every = [run for runs in known.values() for run in runs]
+    if len(every) < 2:
+        return None
+    middle, runs = _mean(every), effective(every)
+    variance = sum(weight * (value - middle) ** 2 for weight, value in every) / _total(every) * runs / (runs - 1)
+    means = {name: _mean(found) for name, found in known.items()}
+    largest = max(means, key=means.__getitem__)
+    return Prediction(means[largest], sqrt(variance), effective(known[largest]), runs - 1, least_deviation, largest)
+
+
+def _by_name(needs: Sequence[Need], *, complete: bool) -> dict[str, list[tuple[float, float]]]:
+    """The weights and logarithms of the needs that are complete, or of those that are not; by later runs of the job."""
+    weights = recency(len(needs))
+    later: dict[str, int] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
+    for need in needs:
+        place = later[need.name] = later.get(need.name, -1) + 1
+        if need.complete is complete:
+            found.setdefault(need.name, []).append((weights[place], log(need.value)))
+    return found
+
+
+def _total(runs: Weighted) -> float:
+    return sum(weight for weight, _ in runs)
+
+
+def _mean(runs: Weighted) -> float:
+    return sum(weight * value for weight, value in runs) / _total(runs)
+
+
+def effective(runs: Weighted) -> float:
+    """How many runs that count alike would tell as much."""
+    return _total(runs) ** 2 / sum(weight * weight for weight, _ in runs)
+
+
+def _with_bounds(
+    known: Mapping[str, Weighted], bounds: Mapping[str, Weighted], means: Mapping[str, float], variance: float
+) -> tuple[dict[str, float], float]:
+    """Means and variance when of some only a lower bound is known (expectation maximisation).
+
+    A job of which no run is complete has no level, and its bounds tell nothing here.
+    """
+    means = dict(means)
+    total = sum(_total(runs) + _total(bounds.get(name, ())) for name, runs in known.items())
     for _ in range(_ROUNDS):
-        deviation = sqrt(variance)
-        expected = [(weight, *_above(value, mean, deviation)) for weight, value in bounds]
-        before = mean
-        mean = (sum(w * v for w, v in known) + sum(w * v for w, v, _ in expected)) / total
-        variance = (
-            sum(w * (v - mean) ** 2 for w, v in known) + sum(w * ((v - mean) ** 2 + more) for w, v, more in expected)
-        ) / total
-        if abs(mean - before) < _SETTLED:
+        deviation, squares, moved = sqrt(variance), 0.0, 0.0
+        for name, runs in known.items():
+            expected = [(weight, *_above(value, means[name], deviation)) for weight, value in bounds.get(name, ())]
+            both = [*runs, *((weight, value) for weight, value, _ in expected)]
+            mean = _mean(both)
+            moved = max(moved, abs(mean - means[name]))
+            means[name] = mean
+            squares += sum(weight * (value - mean) ** 2 for weight, value in both)
+            squares += sum(weight * more for weight, _, more in expected)
+        variance = squares / total
+        if moved < _SETTLED:
             break
-    return mean, variance
+    return means, variance
 
 
 def _above(least: float, mean: float, deviation: float) -> tuple[float, float]:

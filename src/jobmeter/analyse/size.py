@@ -5,7 +5,8 @@
     runtime   what the next run stays below with the chance wanted; old runs lose their say
     cpus      as many as `check` finds enough for every run
 
-Half of the chance to fail is left to memory and half to time, so that both together keep to the target.
+Half of the chance to fail is left to memory and half to time, so that both together keep to the target. Of a job that
+never completed nothing is known but that a limit it met was too low. Of a sweep it is the largest job that is sized.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from jobmeter.analyse.bounds import COMPLETE, CUT, LIMIT, Caution, Enough, Seen, enough
-from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Resource, Row, met_limit
+from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Resource, Row, job_of, met_limit
 from jobmeter.analyse.opportunity import whole_cpus
 from jobmeter.analyse.prediction import weighted_quantile
-from jobmeter.analyse.rounding import round_memory, round_runtime
+from jobmeter.analyse.rounding import LEAST_MEMORY, LEAST_RUNTIME, round_memory, round_runtime
 from jobmeter.model import Quality, Requirement
 from jobmeter.units import text
 
@@ -28,6 +29,7 @@ MOST_RUNS = 1000
 ROOM = {Quality.EXACT.value: 1.03, Quality.SAMPLED.value: 1.1, Quality.AT_LEAST.value: 1.25}
 """By how far the figure can be trusted: a limit also counts kernel memory that no process shows; a sample may have
 missed a peak; of an incomplete figure, much may be missing."""
+_NO_ROOM = 1.05  # so little need not be told
 _MEMORY_DEVIATION, _TIME_DEVIATION = 0.02, 0.05
 _SINGLE_MEMORY, _SINGLE_TIME = 1.5, 2.0
 _SUREST = 1 - 1e-9
@@ -42,7 +44,7 @@ class Amount(NamedTuple):
 
     resource: Resource
     ask: float
-    today: float | None  # what the newest run asked for
+    today: float | None  # what the newest run asked for, before any retry
     most: float  # the largest that was seen
     usual: float  # what half of the runs stay below; of CPUs, their mean
     fails: float | None  # the share of runs that would need more; None: cannot be told
@@ -62,9 +64,9 @@ class Advice(NamedTuple):
 
     def requirement(self) -> Requirement:
         """The amounts as a requirement; None for what is not known."""
-        ask = {amount.resource.key: amount.ask for amount in self.amounts}
-        memory = ask.get(MEMORY.key)
-        return Requirement(ask.get(CPU.key), None if memory is None else int(memory), ask.get(RUNTIME.key))
+        ask = {amount.resource: amount.ask for amount in self.amounts}
+        memory = ask.get(MEMORY)
+        return Requirement(ask.get(CPU), None if memory is None else int(memory), ask.get(RUNTIME))
 
 
 class Wish(NamedTuple):
@@ -93,10 +95,11 @@ def advise(
     """
     ended = [row for row in rows if row.get("status") != "running"][:MOST_RUNS]
     found = [_memory(ended, wish, older_peak), _cpus(ended, wish, machine_cpus), _runtime(ended, wish)]
-    amounts = [amount for amount in found if amount is not None]
+    completed = [row for row in ended if row.get("status") == "completed"]
+    met = {row.get("status") for row in ended}
+    amounts = [one for one in found if one is not None and (completed or one.resource.met_by in met)]
     shares = [amount.fails for amount in amounts if amount.resource is not CPU]
     known = [share for share in shares if share is not None]
-    completed = [row for row in ended if row.get("status") == "completed"]
     return Advice(
         name,
         len(ended),
@@ -109,7 +112,13 @@ def advise(
 
 
 def _today(rows: Sequence[Row], resource: Resource) -> float | None:
-    return rows[0].get(resource.asked) if rows else None
+    """What the newest run asked for; a retry may have asked for more than the spec does."""
+    if not rows:
+        return None
+    key = job_of(rows[0]).key
+    attempts = [row for row in rows if job_of(row).key == key] if key[0] else rows[:1]
+    asked: float | None = min(attempts, key=lambda row: job_of(row).attempt).get(resource.asked)
+    return asked
 
 
 def _ending(row: Row, resource: Resource) -> str:
@@ -124,7 +133,7 @@ def _seen(row: Row, resource: Resource, room: float) -> Seen | None:
     # Who met a limit had all of it, whatever was seen; the time it then took to end is not part of it.
     value = row[resource.asked] if met_limit(row, resource) else used
     value = max(value, used) if resource is MEMORY else value
-    return Seen(value, _ending(row, resource), room) if value > 0 else None
+    return Seen(value, _ending(row, resource), room, str(row["name"])) if value > 0 else None
 
 
 def _memory(rows: Sequence[Row], wish: Wish, older_peak: float) -> Amount | None:
@@ -138,6 +147,9 @@ def _memory(rows: Sequence[Row], wish: Wish, older_peak: float) -> Amount | None
     if older_peak > told.most and older > told.value and not wish.below_peak:
         reason = f"not below the largest ever seen, {text(older_peak, 'bytes')}"
         told = told._replace(value=older, most=older_peak, reason=reason)
+    room = max(one.room for one in seen)
+    if room > _NO_ROOM:
+        told = told._replace(reason=f"{told.reason}, with {100 * (room - 1):.0f} % for what the figure may miss")
     return _amount(rows, MEMORY, round_memory(told.value), told)
 
 
@@ -150,9 +162,21 @@ def _runtime(rows: Sequence[Row], wish: Wish) -> Amount | None:
     return _amount(rows, RUNTIME, round_runtime(told.value), told)
 
 
-def _amount(rows: Sequence[Row], resource: Resource, ask: float, told: Enough) -> Amount:
+def _amount(rows: Sequence[Row], resource: Resource, rounded: float, told: Enough) -> Amount:
+    today = _today(rows, resource)
+    ask, reason = rounded, told.reason
+    if today is not None and told.value <= today < rounded:
+        ask = today
+        reason += ", for which what it asks for today is enough"
+    elif (words := _words(rounded, resource)) != _words(told.value, resource):
+        least = LEAST_MEMORY if resource is MEMORY else LEAST_RUNTIME
+        reason += f"; rounded up to {words}{', the least' if rounded == least else ''}"
     fails = told.prediction.exceeding(ask) if told.prediction else None
-    return Amount(resource, ask, _today(rows, resource), told.most, min(told.usual, ask), fails, told.reason)
+    return Amount(resource, ask, today, told.most, min(told.usual, told.most), fails, reason)
+
+
+def _words(value: float, resource: Resource) -> str:
+    return text(value, resource.unit)
 
 
 def _cpus(rows: Sequence[Row], wish: Wish, machine_cpus: int | None) -> Amount | None:
@@ -171,7 +195,7 @@ def _cpus(rows: Sequence[Row], wish: Wish, machine_cpus: int | None) -> Amount |
         reason += "; that is all the machine has, on a larger one it may use more"
     elif _ALL * (asked := known[0].get(CPU.asked, float("inf"))) <= most <= asked / _ALL:
         reason += "; that is all it asked for, with more it may use more"
-    return Amount(CPU, ask, _today(rows, CPU), most, min(mean, ask), None, reason)
+    return Amount(CPU, ask, _today(rows, CPU), most, min(mean, most), None, reason)
 
 
 def _wasted_memory(completed: Sequence[Row], today: float | None) -> float | None:

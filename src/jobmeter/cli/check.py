@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.cli.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.fixing import add_fix_options, plan_to_fix, rewrite, tell
+from jobmeter.cli.fixing import add_fix_options, check_it_is_theirs, plan_to_fix, rewrite, tell
 from jobmeter.cli.options import Parser, option_type
 from jobmeter.cli.output import warn
 from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
 
 if TYPE_CHECKING:
-    from jobmeter.analyse.check import Checked
+    from jobmeter.analyse.check import Checked, Line
     from jobmeter.cli.fixing import Rewritten
     from jobmeter.cli.subjects import Subject
     from jobmeter.store import Store
@@ -33,12 +34,27 @@ class Found(NamedTuple):
     checked: Checked
     rewritten: Rewritten | None
 
+    @property
+    def failed(self) -> int:
+        """Jobs that failed for another reason than a limit; of very many runs not all such rows were fetched."""
+        from jobmeter.store.overuse import UNSUCCESSFUL
+
+        failures = len(self.checked.failures)
+        return self.runs.failed - sum(row["status"] in UNSUCCESSFUL for row in self.runs.rows) + failures
+
+    @property
+    def has_several_workflows(self) -> bool:
+        """Whether a job's number does not tell which it is."""
+        runs = {(row.get("workflow"), row.get("workflow_run")) for row in self.runs.rows}
+        return len(runs) > 1
+
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     plan = plan_to_fix(options, "--fix")
 
     from jobmeter.analyse.check import check
+    from jobmeter.cli.asked import asked_today
     from jobmeter.cli.subjects import subject
     from jobmeter.store import open_store
     from jobmeter.store.overuse import runs_to_check
@@ -50,15 +66,20 @@ def main(arguments: list[str]) -> int:
     try:
         chosen = subject(store, names, selection(options), options.run_id)
         runs = runs_to_check(store, chosen.condition, everything=options.all)
-        checked = check(runs.rows, options.min_over, everything=options.all)
+        asks = asked_today(store.location, runs.rows)
+        checked = check(runs.rows, options.min_over, everything=options.all, asks=asks)
     finally:
         gc.enable()
+    if plan:
+        check_it_is_theirs(plan, runs.rows)
     rewritten = _fix(store, plan, chosen, checked, diff=options.diff) if plan else None
     found = Found(chosen, runs, checked, rewritten)
     if options.json:
         _print_json(_object(found, everything=options.all))
+    elif rewritten is not None and options.diff:
+        tell(rewritten, diff=True)  # alone, so that `patch` can read it
     else:
-        _print(found, everything=options.all, diff=options.diff)
+        _print(found, everything=options.all)
     return 1 if checked.violations and not options.exit_zero else 0
 
 
@@ -120,7 +141,13 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
         history = known.get(step) or next(name_histories(store, step), None)
         rows, older_peak = (history.rows, history.older_peak) if history else ([], 0.0)
         advice = advise(step, rows, older_peak=older_peak)
-        sizes[step] = corrections(lines, advice.requirement(), asked[step])
+        if not advice.completed:
+            # What it used until it failed is not what it needs; that it met a limit tells that it needs more.
+            lines = [line for line in lines if line.cause]
+        if lines:
+            sizes[step] = corrections(lines, advice.requirement(), asked[step])
+        else:
+            warn(f"{step}: none of its runs has completed, so what it needs is not known; it stays as it is")
     return rewrite(plan, sizes, diff=diff)
 
 
@@ -135,7 +162,7 @@ def _object(found: Found, *, everything: bool) -> dict[str, Any]:
         "total_results": found.runs.total,
         "over_utilization_count": len(violations),
         "violations": [line_object(line) for line in violations],
-        "failures_count": found.runs.failed,
+        "failures_count": found.failed,
         "failures": [failure_object(failure) for failure in found.checked.failures],
         "opportunities": [opportunity_object(one) for one in opportunities(found.runs.rows)]
         if found.runs.is_all
@@ -157,40 +184,52 @@ def _print_json(told: dict[str, Any]) -> None:
     print("{\n" + ",\n".join(parts) + "\n}")
 
 
-def _print(found: Found, *, everything: bool, diff: bool) -> None:
-    from jobmeter.analyse.check import asked_for_something
-    from jobmeter.cli.tables import print_table
-    from jobmeter.report.checks import HEADINGS, MAY_BE_CUT, UNITS, cells, headline, style
+def _print(found: Found, *, everything: bool) -> None:
+    from jobmeter.report.checks import headline, headline_of_many
 
     if not found.runs.total:
         warn("no runs found")
         return
     violations = found.checked.violations
+    if found.runs.is_all:
+        print(headline(violations, found.checked.tally))
+    else:
+        print(headline_of_many(violations, found.runs.total))
     lines = found.checked.lines if everything else violations
-    print(headline(violations, found.runs.total, asked=not found.runs.is_all or asked_for_something(found.runs.rows)))
     if lines:
         print()
         shown = lines if everything else lines[:_SHOWN]
-        print_table(HEADINGS, UNITS, [cells(line) for line in shown], may_be_cut=MAY_BE_CUT, style=style)
+        _print_lines(shown, with_workflow=found.has_several_workflows)
         if len(shown) < len(lines):
             warn(f"there are {len(lines) - len(shown):,} lines more; --json has all")
     _print_failures(found)
     _print_opportunities(found)
     if found.rewritten is not None:
-        tell(found.rewritten, diff=diff)
+        tell(found.rewritten, diff=False)
+
+
+def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:
+    from jobmeter.cli.tables import print_table
+    from jobmeter.report.checks import HEADINGS, MAY_BE_CUT, UNITS, WORKFLOW, cells, style, workflow_name
+
+    headings, units, rows = list(HEADINGS), list(UNITS), [cells(line) for line in lines]
+    if with_workflow:
+        headings, units = [WORKFLOW, *headings], ["text", *units]
+        rows = [[workflow_name(line.job), *row] for line, row in zip(lines, rows)]
+    print_table(headings, units, rows, may_be_cut=MAY_BE_CUT, style=style)
 
 
 def _print_failures(found: Found) -> None:
-    from jobmeter.report.checks import failure_text
+    from jobmeter.report.checks import failure_lines
 
-    failures = found.checked.failures
+    failures, count = found.checked.failures, found.failed
     if not failures:
         return
-    count = found.runs.failed if not found.runs.is_all else len(failures)
-    print(f"\n{'1 job' if count == 1 else f'{count:,} jobs'} failed for another reason:")
+    other = " for another reason" if found.checked.violations else ""
+    print(f"\n{'1 job' if count == 1 else f'{count:,} jobs'} failed{other}:")
     shown = failures[: _SHOWN if found.runs.is_all else _HINTS]
-    for failure in shown:
-        print(f"  {failure_text(failure)}")
+    for line in failure_lines(shown, with_workflow=found.has_several_workflows):
+        print(f"  {line}")
     if len(shown) < count:
         print(f"  … and {count - len(shown):,} more")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.cli.options import Parser
@@ -13,6 +15,7 @@ from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 
 if TYPE_CHECKING:
+    from jobmeter.analyse.check import Row
     from jobmeter.workflow.plan import Plan
 
 _COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
@@ -43,6 +46,21 @@ def plan_to_fix(options: argparse.Namespace, option: str) -> Plan | None:
     return load_plan(options.spec)
 
 
+def check_it_is_theirs(plan: Plan, rows: Iterable[Row]) -> None:
+    """UsageError when these runs are of another workflow, or of no job in the spec."""
+    from jobmeter.analyse.check import job_of
+    from jobmeter.model import workflow_id
+
+    jobs = [job_of(row) for row in rows]
+    others = sorted({job.workflow for job in jobs if job.workflow} - {workflow_id(plan.name)})
+    if others:
+        raise UsageError(
+            f"{plan.path}: is the spec of {plan.name!r}, and jobs of {others[0]!r} are meant. Name theirs."
+        )
+    if jobs and not {job.step for job in jobs} & {job.step for job in plan.jobs}:
+        raise UsageError(f"{plan.path}: there is no job {jobs[0].step!r} in it. Name the spec that these jobs are of.")
+
+
 def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewritten:
     """Write the sizes, by step, into the spec of this plan; with `diff` only tell what would change."""
     from jobmeter.workflow.spec.loading import parse_document
@@ -55,12 +73,28 @@ def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewr
         before = file.read()
     after = rewrite_requirements(plan.path, sizes)
     changes = _changes(plan, make_plan(parse_document(plan.path, after)))
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), plan.path, f"{plan.path} (new)"
-    )
     if after != before and not diff:
         write_spec(plan.path, after)
-    return Rewritten(plan.path, "".join(lines), changes, after != before and not diff)
+    return Rewritten(plan.path, unified_diff(_near(plan.path), before, after), changes, after != before and not diff)
+
+
+def unified_diff(path: str, before: str, after: str) -> str:
+    """What `patch -p0` and `git apply -p0` read; empty when nothing changes."""
+    told = []
+    for line in difflib.unified_diff(_lines(before), _lines(after), path, path):
+        told.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(told)
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends; `splitlines` also breaks at characters that end no line for others."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _near(path: str) -> str:
+    """From here, if it is below."""
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near
 
 
 def tell(done: Rewritten, *, diff: bool) -> None:
@@ -79,8 +113,7 @@ def tell(done: Rewritten, *, diff: bool) -> None:
 
 def _coloured(diff: str) -> str:
     return "".join(
-        f"{_COLOURS[line[0]]}{line.rstrip()}\033[0m\n" if line[0] in _COLOURS else line
-        for line in diff.splitlines(keepends=True)
+        f"{_COLOURS[line[0]]}{line.rstrip()}\033[0m\n" if line[0] in _COLOURS else line for line in _lines(diff)
     )
 
 
@@ -89,11 +122,10 @@ def _changes(before: Plan, after: Plan) -> list[str]:
     from jobmeter.analyse.check import CPU, MEMORY, RUNTIME
     from jobmeter.report.sizes import quantity
 
-    resources = {"cpus": CPU, "memory_bytes": MEMORY, "runtime_seconds": RUNTIME}
     told: dict[str, None] = {}
     for old, new in zip(before.jobs, after.jobs):
-        for name, resource in resources.items():
-            was, now = getattr(old.requirement, name), getattr(new.requirement, name)
+        for resource in (CPU, MEMORY, RUNTIME):
+            was, now = (getattr(job.requirement, resource.field) for job in (old, new))
             if was != now:
                 words = "not asked for" if was is None else quantity(was, resource)
                 told[f"{old.step}: {resource.key} {words} → {quantity(now, resource)}"] = None

@@ -12,6 +12,7 @@ from jobmeter.cli.fixing import add_fix_options, plan_to_fix, rewrite, tell
 from jobmeter.cli.options import Parser, option_type
 from jobmeter.cli.output import warn
 from jobmeter.errors import UsageError
+from jobmeter.model import Requirement
 from jobmeter.settings import one_of, resolve
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from jobmeter.store.history import History
     from jobmeter.workflow.plan import Plan
 
+_UNKNOWN = 10
+"""Jobs of which it is told, one by one, that nothing is known."""
 FORMATS = ("table", "yaml", "slurm", "docker", "compose", "k8s", "ray", "json")
 
 
@@ -35,12 +38,16 @@ def main(arguments: list[str]) -> int:
     wish = Wish(options.target, options.below_peak)
     advised = [_advise(store, history, wish) for history in _histories(store, names)]
     known = [advice for advice in advised if advice.amounts]
-    if not known:
-        raise UsageError("no run of it has ended yet, so nothing is known of what it needs")
-    if plan is None:
-        _print(known, options.format, wish)
+    if plan is not None:
+        _apply(plan, advised, diff=options.diff)
+    elif not known:
+        from jobmeter.report.sizes import unknown
+
+        raise UsageError("\n".join(unknown(advice) for advice in advised[:_UNKNOWN]))
+    elif options.format == "table":
+        _print_table(advised)
     else:
-        _apply(plan, known, diff=options.diff)
+        _print(advised if options.format == "json" else known, options.format, wish)
     return 0
 
 
@@ -88,9 +95,10 @@ def _histories(store: Store, names: list[str]) -> Iterator[History]:
         workflow = store.find_workflow(name)
         found = list(workflow_histories(store, workflow) if workflow else name_histories(store, name))
         if not found:
-            raise UsageError(
-                f"no job and no workflow named {name!r} has run. `jobmeter stats` lists the jobs that have."
-            )
+            from jobmeter.cli.subjects import did_you_mean
+
+            hint = did_you_mean(store, name) or "`jobmeter stats` lists the jobs that have."
+            raise UsageError(f"no job and no workflow named {name!r} has run. {hint}")
         yield from found
 
 
@@ -102,9 +110,7 @@ def _advise(store: Store, history: History, wish: Wish) -> Advice:
 
 
 def _print(advised: list[Advice], form: str, wish: Wish) -> None:
-    if form == "table":
-        _print_table(advised)
-    elif form == "json":
+    if form == "json":
         from jobmeter.report.sizes import advice_object
 
         print(json.dumps({"target": wish.target, "jobs": [advice_object(advice) for advice in advised]}, indent=2))
@@ -124,8 +130,24 @@ def _print_table(advised: list[Advice]) -> None:
 
 
 def _apply(plan: Plan, advised: list[Advice], *, diff: bool) -> None:
+    from jobmeter.report.sizes import unknown
+
     steps = {job.step for job in plan.jobs}
-    sizes = {advice.name: advice.requirement() for advice in advised if advice.name in steps}
-    if not sizes:
+    mine = [advice for advice in advised if advice.name in steps]
+    if not mine:
         raise UsageError(f"{plan.path}: none of its jobs is {advised[0].name!r}. Name the spec that these jobs are of.")
+    asks = {job.step: job.requirement for job in plan.jobs}
+    sizes = {advice.name: _to_write(advice, asks[advice.name]) for advice in mine if advice.amounts}
+    for advice in mine:
+        if not advice.completed:
+            warn(unknown(advice) + ("" if advice.amounts else "; it stays as it is"))
     tell(rewrite(plan, sizes, diff=diff), diff=diff)
+
+
+def _to_write(advice: Advice, asks: Requirement) -> Requirement:
+    """All that is advised; of a job that never completed only more than it asks for already."""
+    size = advice.requirement()
+    if advice.completed:
+        return size
+    enough = [name for name, value in size.asked().items() if value <= (getattr(asks, name) or 0)]
+    return size._replace(**dict.fromkeys(enough))

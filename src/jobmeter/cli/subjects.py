@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, or_
 
 from jobmeter.errors import UsageError
 from jobmeter.store import Selection
+from jobmeter.store.resolving import NoSuchRun, nearest_name
 from jobmeter.store.tables import job_metadata
 
 if TYPE_CHECKING:
@@ -50,7 +51,22 @@ def _named(store: Store, name: str, filters: Selection, run: int | None) -> Subj
         return _workflow(store, workflow, filters, run)
     if run is not None:
         raise UsageError(f"--run-id tells the runs of a workflow apart, and {name!r} is none that is kept")
-    return Subject(store.condition(filters) & (job_metadata.c.job_id == store.resolve(name)))
+    return Subject(store.condition(filters) & (job_metadata.c.job_id == _resolve(store, name)))
+
+
+def _resolve(store: Store, name: str) -> str:
+    try:
+        return store.resolve(name)
+    except NoSuchRun:
+        if hint := did_you_mean(store, name):
+            raise UsageError(f"there is no run and no workflow {name!r}. {hint}") from None
+        raise
+
+
+def did_you_mean(store: Store, name: str) -> str:
+    """`Did you mean 'hogs'?`, among jobs and workflows; empty when nothing is like it."""
+    near = nearest_name(store.query, name)
+    return f"Did you mean {near!r}?" if near else ""
 
 
 def _workflow(store: Store, workflow: str, filters: Selection, run: int | None) -> Subject:

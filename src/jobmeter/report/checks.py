@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from math import floor
 from typing import Any
 
-from jobmeter.analyse.check import CPU, MEMORY, Failure, Job, Line
+from jobmeter.analyse.check import CPU, MEMORY, Failure, Job, Line, Tally
 from jobmeter.analyse.opportunity import Opportunity
 from jobmeter.report.listing import printable
 
 HEADINGS = ("Job ID", "Job Name", "Resource", "Specified", "Peak Used", "Over-Utilization")
 UNITS = ("text", "text", "text", "count", "count", "count")
-MAY_BE_CUT = ("Job Name",)
+MAY_BE_CUT = ("Job Name", "Workflow")
+WORKFLOW = "Workflow"
+"""The column before the others, where jobs are of several runs of workflows."""
+_EVEN = "+0.0%"
 
 
 def cells(line: Line) -> list[str]:
@@ -23,9 +26,14 @@ def cells(line: Line) -> list[str]:
     return [str(line.job.id), job_name(line.job), line.resource.name, specified(line), peak_used(line), over(line)]
 
 
+def workflow_name(job: Job) -> str:
+    """Which run of which workflow, where there are several; `-` outside of workflows."""
+    return "-" if job.workflow is None else f"{printable(job.workflow)} run {job.workflow_run}"
+
+
 def style(field: str, content: str) -> str:
-    """What is over is red, what is under is not."""
-    return "red" if field == HEADINGS[-1] and not content.startswith("-") else ""
+    """What is over is red, what is under is not, nor what is neither."""
+    return "red" if field == HEADINGS[-1] and not content.startswith("-") and content != _EVEN else ""
 
 
 def job_name(job: Job) -> str:
@@ -80,21 +88,56 @@ def duration(value: float) -> str:
     return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
 
 
-def headline(violations: Sequence[Line], total: int, *, asked: bool = True) -> str:
-    """`2 of 14 jobs used more than they asked for`; `asked`: whether any of them asked for something."""
-    jobs = "The job" if total == 1 else f"All {total:,} jobs"
-    over = len({line.job.run for line in violations})
-    if not over:
-        if not asked:
-            return "The job asked for nothing" if total == 1 else f"None of {total:,} jobs asked for anything"
-        return f"{jobs} stayed within what {'it' if total == 1 else 'they'} asked for"
-    if total == 1:
+def headline(violations: Sequence[Line], jobs: Tally) -> str:
+    """`2 of 14 jobs used more than they asked for`."""
+    over = len({line.job.key for line in violations})
+    if jobs.total == 1:
+        return _of_one(over, jobs)
+    running = f"; {_are(jobs.running)} still running" if jobs.running else ""
+    if over:
+        return f"{over:,} of {jobs.total:,} jobs used more than {_they(over)} asked for{running}"
+    within = jobs.total - jobs.running - jobs.asked_nothing
+    if not within:
+        if jobs.running == jobs.total:
+            return f"All {jobs.total:,} jobs are still running"
+        return f"None of {jobs.total:,} jobs asked for anything{running}"
+    if within == jobs.total:
+        return f"All {within:,} jobs stayed within what they asked for"
+    nothing = f"; {jobs.asked_nothing:,} asked for nothing" if jobs.asked_nothing else ""
+    return f"{within:,} of {jobs.total:,} jobs stayed within what {_they(within)} asked for{nothing}{running}"
+
+
+def headline_of_many(violations: Sequence[Line], total: int) -> str:
+    """The same where not every job was looked at."""
+    if violations:
+        return headline(violations, Tally(total))
+    return f"None of {total:,} jobs used more than it asked for"
+
+
+def _of_one(over: int, jobs: Tally) -> str:
+    if over:
         return "The job used more than it asked for"
-    return f"{over:,} of {total:,} jobs used more than {'it' if over == 1 else 'they'} asked for"
+    if jobs.running:
+        return "The job is still running"
+    return "The job asked for nothing" if jobs.asked_nothing else "The job stayed within what it asked for"
 
 
-def failure_text(failure: Failure) -> str:
-    return f"{failure.job.id}  {job_name(failure.job)}  {failure.cause}"
+def _they(count: int) -> str:
+    return "it" if count == 1 else "they"
+
+
+def _are(count: int) -> str:
+    return "1 is" if count == 1 else f"{count:,} are"
+
+
+def failure_lines(failures: Sequence[Failure], *, with_workflow: bool = False) -> list[str]:
+    """One a job, aligned: its number, its name and how it failed."""
+    parts = [
+        [*([workflow_name(one.job)] if with_workflow else []), str(one.job.id), job_name(one.job), one.cause]
+        for one in failures
+    ]
+    widths = [max(map(len, column)) for column in zip(*parts)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in parts]
 
 
 def opportunity_text(found: Opportunity) -> str:
@@ -131,7 +174,9 @@ def line_object(line: Line) -> dict[str, Any]:
 
 
 def job_object(job: Job) -> dict[str, Any]:
-    return {"job_id": job.id, "job_name": job.name, "attempt": job.attempt}
+    """Whose: `job_id` is its number in the workflow, `run` the id of this run of it."""
+    of = {"run": job.run, "workflow_id": job.workflow, "run_id": job.workflow_run}
+    return {"job_id": job.id, "job_name": job.name, "attempt": job.attempt, **of}
 
 
 def failure_object(failure: Failure) -> dict[str, Any]:

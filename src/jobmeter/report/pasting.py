@@ -110,7 +110,7 @@ def _compose(advised: Sequence[Advice]) -> str:
 
 
 def _service(name: str) -> str:
-    word = re.sub(r"[^a-zA-Z0-9._-]+", "-", name).strip("-._")
+    word = re.sub(r"[^a-zA-Z0-9._]+", "-", name).strip("-._")
     # YAML would read a number, or `no`, as something else than a name.
     return word if re.fullmatch(r"[a-zA-Z][\w.-]+", word) and word.lower() not in _YAML_WORDS else json.dumps(word)
 

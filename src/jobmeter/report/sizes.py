@@ -10,10 +10,11 @@ from jobmeter.report.checks import duration
 from jobmeter.report.listing import printable
 from jobmeter.units import text
 
-HEADINGS = ("Job Name", "Resource", "Asked For", "Ask For", "Most Seen")
+HEADINGS = ("Job Name", "Resource", "Asks Today", "Should Ask", "Most Seen")
 UNITS = ("text", "text", "count", "count", "count")
 MAY_BE_CUT = ("Job Name",)
-_FIELDS = {"memory": "memory_bytes", "cpus": "cpus", "runtime": "runtime_seconds"}
+_LITTLE = 0.005
+"""GB-hours or core-hours a run; less is not worth a word."""
 
 
 def cells(advice: Advice) -> list[list[str]]:
@@ -39,6 +40,8 @@ def quantity(value: float, resource: Resource) -> str:
 
 def sentences(advice: Advice) -> list[str]:
     """How many runs tell that, what would still fail, what today's request wastes, and the reasons, a line each."""
+    if not advice.completed:
+        return [unknown(advice), *_reasons(advice)]
     runs = "1 run" if advice.runs == 1 else f"{advice.runs:,} runs"
     parts = [
         f"{printable(advice.name)}: {runs}, {advice.completed:,} completed",
@@ -47,12 +50,27 @@ def sentences(advice: Advice) -> list[str]:
     wasted = [
         f"{amount:.3g} {unit}"
         for amount, unit in ((advice.wasted_gb_hours, "GB-h"), (advice.wasted_core_hours, "core-h"))
-        if amount is not None
+        if amount is not None and amount >= _LITTLE
     ]
     if wasted:
         parts.append(f"what it asks for today wastes {' and '.join(wasted)} a run")
-    reasons = [f"  {amount.resource.name + ':':<9}{amount.reason}" for amount in advice.amounts]
-    return ["; ".join(parts), *reasons]
+    return ["; ".join(parts), *_reasons(advice)]
+
+
+def _reasons(advice: Advice) -> list[str]:
+    return [f"  {amount.resource.name + ':':<9}{amount.reason}" for amount in advice.amounts]
+
+
+def unknown(advice: Advice) -> str:
+    """Why nothing is known of what a job needs, or hardly anything."""
+    name = printable(advice.name)
+    if advice.completed:
+        return f"{name}: what its runs used was not measured"
+    if not advice.runs:
+        return f"{name}: no run of it has ended yet, so nothing is known of what it needs"
+    none = "its only run has not completed" if advice.runs == 1 else f"none of its {advice.runs:,} runs has completed"
+    rest = "no more is known of what it needs than this" if advice.amounts else "so what it needs is not known"
+    return f"{name}: {none}, {rest}"
 
 
 def _share(share: float | None) -> str:
@@ -64,7 +82,7 @@ def _share(share: float | None) -> str:
 def advice_object(advice: Advice) -> dict[str, Any]:
     """The advice as JSON; what is not known is absent."""
     told: dict[str, Any] = {"job_name": advice.name, "runs": advice.runs, "completed": advice.completed}
-    told |= {_FIELDS[amount.resource.key]: _amount_object(amount) for amount in advice.amounts}
+    told |= {amount.resource.field: _amount_object(amount) for amount in advice.amounts}
     rates = {
         "expected_failures": advice.fails,
         "wasted_gb_hours": advice.wasted_gb_hours,

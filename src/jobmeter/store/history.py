@@ -26,9 +26,10 @@ class History(NamedTuple):
 
 
 def workflow_histories(store: Store, workflow: str) -> Iterator[History]:
-    """Of each step of a workflow, over all its runs, in the order of their first jobs."""
+    """Of each step of a workflow, over all its runs, in the order of the spec."""
     mine = store.condition(Selection(workflow=workflow))
-    steps = store.query(select(_JOB_STEP).where(mine).group_by(_JOB_STEP).order_by(func.min(_JOB.number)))
+    first = func.min(func.json_extract(_JOB.workflow_job, "$.job_id"))
+    steps = store.query(select(_JOB_STEP).where(mine).group_by(_JOB_STEP).order_by(first))
     for (step,) in steps:
         yield _history(store, str(step), mine & _JOB_STEP.is_(step))
 

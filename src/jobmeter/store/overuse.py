@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, func, or_, select
 
-from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES
+from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES, job_of
 from jobmeter.store.fields import FIELDS
 from jobmeter.store.selection import Row
 from jobmeter.store.store import Store
@@ -19,33 +19,48 @@ MANY = 10_000
 _FAILURES = 1000
 _JOB = job_metadata.c
 _MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
-_UNSUCCESSFUL = ("failed", "killed", "cancelled", "lost")
+UNSUCCESSFUL = ("failed", "killed", "cancelled", "lost")
 _NEEDED = (
-    "id", "name", "status", "exit_code", "signal", "wall_seconds", "cpu_seconds", "cpu_peak_percent",
+    "id", "name", "status", "exit_code", "signal", "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent",
     "cpu_mean_percent", "memory_peak_bytes", "cpu_quality", "memory_quality", "requirement_cpus",
-    "requirement_memory_bytes", "requirement_runtime_seconds", "workflow_job",
+    "requirement_memory_bytes", "requirement_runtime_seconds", "workflow", "workflow_run", "workflow_job",
 )  # fmt: skip
+_ATTEMPT: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.attempt")
+_JOB_NUMBER: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.job_id")
 _COLUMNS = [_JOB[FIELDS[name].column] for name in _NEEDED]
 
 
 class RunsToCheck(NamedTuple):
-    total: int
+    total: int  # jobs: later attempts are not counted
     rows: list[Row]  # newest first
-    is_all: bool  # else those that may have used too much, and the last that failed
-    failed: int  # for other reasons than a limit
+    is_all: bool  # else those that may have used too much, later attempts, and the last that failed
+    failed: int  # attempts, of all there are, that failed for other reasons than a limit
 
 
 def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool = False) -> RunsToCheck:
     """The runs of which `mine` is true, `everything` of them or, if they are many, what `check` has to tell of."""
     total = _count(store, mine)
-    unsuccessful = mine & _JOB.status.in_(_UNSUCCESSFUL)
+    unsuccessful = mine & _JOB.status.in_(UNSUCCESSFUL)
     if everything or total <= MANY:
         rows = judged_rows(store, mine)
-        return RunsToCheck(total, rows, True, sum(row["status"] in _UNSUCCESSFUL for row in rows))
+        jobs = len({job_of(row).key for row in rows})
+        return RunsToCheck(jobs, rows, True, sum(row["status"] in UNSUCCESSFUL for row in rows))
+    # Whether an attempt is judged hangs on those after it.
+    later = judged_rows(store, mine & _JOB.workflow_id.is_not(None) & (_ATTEMPT > 1))
     suspects = judged_rows(store, mine & _may_be_over())
-    known = {row["id"] for row in suspects}
-    failures = [row for row in judged_rows(store, unsuccessful, _FAILURES) if row["id"] not in known]
-    return RunsToCheck(total, suspects + failures, False, _count(store, unsuccessful))
+    failures = judged_rows(store, unsuccessful, _FAILURES)
+    found = {row["id"]: row for row in (*suspects, *later, *failures)}
+    jobs = total - len(later) + _without_first(store, mine, later)
+    return RunsToCheck(jobs, _newest_first(found.values()), False, _count(store, unsuccessful))
+
+
+def _without_first(store: Store, mine: ColumnElement[bool], later: Sequence[Row]) -> int:
+    """How many jobs there are of which later attempts were chosen and the first was not."""
+    keys = {job_of(row).key for row in later}
+    theirs = mine & _JOB.workflow_id.in_({str(key[0]) for key in keys}) & (_ATTEMPT == 1)
+    columns = (_JOB.workflow_id, _JOB.workflow_run, _JOB_NUMBER)
+    firsts: set[Any] = {tuple(row) for row in store.query(select(*columns).where(theirs))} if keys else set()
+    return len(keys - firsts)
 
 
 def _count(store: Store, condition: ColumnElement[bool]) -> int:
@@ -66,12 +81,15 @@ def _may_be_over() -> ColumnElement[bool]:
 
 def judged_rows(store: Store, condition: ColumnElement[bool], limit: int | None = None) -> list[Row]:
     """What `analyse.check` and `analyse.size` need of runs, newest first; the newest `limit` of them."""
-    statement = select(_JOB.started, *_COLUMNS).where(condition)
+    statement = select(*_COLUMNS).where(condition)
     if limit is not None:
         statement = statement.order_by(_JOB.started.desc()).limit(limit)
     # Sorted here: SQLite would go through all runs in their order to sort the few that it finds.
-    found = sorted(store.query(statement), key=lambda row: str(row[0]), reverse=True)
-    return [_row(row[1:]) for row in found]
+    return _newest_first(_row(row) for row in store.query(statement))
+
+
+def _newest_first(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: str(row.get("started")), reverse=True)
 
 
 def _row(values: Sequence[Any]) -> Row:

@@ -13,6 +13,11 @@ from jobmeter.store.tables import job_metadata
 
 _MOST_CANDIDATES = 10
 
+
+class NoSuchRun(UsageError):
+    """Nothing is named so, and no id begins so."""
+
+
 Query = Callable[[Select[Any]], list[Row[Any]]]
 
 
@@ -40,6 +45,15 @@ def find_workflow(query: Query, text: str) -> str | None:
     return None
 
 
+def nearest_name(query: Query, text: str) -> str | None:
+    """The name of a job or workflow that looks most like `text`; None when none does."""
+    import difflib
+
+    job = job_metadata.c
+    names = [str(name) for column in (job.workflow_id, job.job_name) for (name,) in query(select(column).distinct())]
+    return next(iter(difflib.get_close_matches(text, dict.fromkeys(names), n=1)), None)
+
+
 def _by_prefix(query: Query, text: str) -> str:
     job = job_metadata.c
     # A range, which the index of ids answers; ids are ASCII.
@@ -49,7 +63,7 @@ def _by_prefix(query: Query, text: str) -> str:
     if not text or not found:
         if text == "last":
             raise UsageError("there are no runs yet. `jobmeter run -- COMMAND` keeps one.")
-        raise UsageError(f"there is no run {text!r}: no id begins so, no job is named so. `jobmeter ls` lists runs.")
+        raise NoSuchRun(f"there is no run {text!r}: no id begins so, no job is named so. `jobmeter ls` lists runs.")
     if len(found) == 1:
         return str(found[0].job_id)
     lines = [f"  {row.job_id}  {row.started}  {row.status:<9}  {row.job_name}" for row in found[:_MOST_CANDIDATES]]

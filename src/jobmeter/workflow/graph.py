@@ -86,19 +86,29 @@ def steps(jobs: Iterable[Job]) -> list[Step]:
     return [Step(name, counts[name], levels[name], tuple(after[name])) for name in names]
 
 
-def text_graph(plan: Plan) -> list[str]:
-    """Lines for people: a level after the other, each step with what it waits for, a sweep as one."""
+def text_graph(plan: Plan, fates: Mapping[str, str] = {}) -> list[str]:
+    """Lines for people: a level after the other, each step with what it waits for, a sweep as one.
+
+    `fates` tells, in words, how the jobs of a step fared.
+    """
     found = steps(plan.jobs)
     jobs, edges = len(plan.jobs), sum(len(job.blocked_by) for job in plan.jobs)
     lines = [f"{plan.name}: {_plural(jobs, 'job')}, {_plural(edges, 'dependency', 'dependencies')}"]
     counts = {step.name: step.jobs for step in found}
     for level in sorted({step.level for step in found}):
         here = [step for step in found if step.level == level]
-        width = max(len(_label(step.name, step.jobs)) for step in here)
+        rows = [
+            [
+                _label(step.name, step.jobs),
+                *([fates.get(step.name, "")] if fates else []),
+                f"← {_listed(step.after, counts)}" if step.after else "",
+            ]
+            for step in here
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows)]
         lines += ["", f"level {level + 1}"]
-        for step in here:
-            label = _label(step.name, step.jobs)
-            lines.append(f"  {label:<{width}}  ← {_listed(step.after, counts)}" if step.after else f"  {label}")
+        for row in rows:
+            lines.append("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
     return lines
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jobmeter.api import run_workflow
 from jobmeter.cli.main import main
 
 SPEC = """
@@ -29,7 +30,7 @@ def store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> str:
     """A store with a run of a workflow of which one job failed."""
     path, store = tmp_path / "small.yaml", str(tmp_path / "store")
     path.write_text(SMALL)
-    assert 1 == main(["workflow", "run", str(path), "--store", store, "--quiet"])
+    assert not run_workflow(path, store=store).succeeded
     capfd.readouterr()
     return store
 
@@ -116,3 +117,20 @@ def test_nothing_in_a_kept_name_moves_the_cursor(tmp_path: Path, capfd: pytest.C
     path.write_text('name: "a\\e[2Jb"\njobs:\n- {name: x, command: "true"}\n')
     assert 0 == main(["workflow", "graph", str(path)])
     assert "\x1b" not in capfd.readouterr().out
+
+
+def test_the_text_tells_how_the_jobs_of_a_run_fared(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["workflow", "graph", "small", "--store", store])
+    assert ["  good  completed", "  bad   failed"] == capfd.readouterr().out.splitlines()[-2:]
+
+
+def test_the_jobs_of_a_sweep_are_counted_by_how_they_fared(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path, store = tmp_path / "sweep.yaml", str(tmp_path / "store")
+    sweep = '{name: "n_{i}", command: "test {i} != 2", parameters: {i: "1:4"}}'
+    path.write_text(f"name: Sweep\njobs:\n- {sweep}\n- {{name: last, command: 'true', blocked_by: ['n_{{i}}']}}\n")
+    assert not run_workflow(path, store=store).succeeded
+    capfd.readouterr()
+    assert 0 == main(["workflow", "graph", "sweep", "--store", store])
+    printed = capfd.readouterr().out
+    assert "\n  n_{i} × 4  3 completed, 1 failed\n" in printed or "\n  n_{i} × 4  1 failed, 3 completed\n" in printed
+    assert "  last  blocked  ← n_{i} × 4" in printed

@@ -5,6 +5,8 @@ import io
 
 import pytest
 
+from jobmeter.cli.workflow.results import _row, as_json
+from jobmeter.workflow.attempts import Attempt, of_row
 from tests.workflow.live import Place
 
 HEADINGS = [
@@ -75,3 +77,25 @@ def test_a_run_that_is_not_there_is_one_clear_line(told: Place, words: list[str]
     assert (2, "") == (done.returncode, done.stdout)
     assert message in done.stderr
     assert 1 == done.stderr.count("\n"), done.stderr
+
+
+def attempt(**figures: object) -> Attempt:
+    job = {"job_id": 1, "step": "a", "attempt": 1}
+    row = {"id": "r", "name": "a", "status": "completed", "exit_code": 0, "started": "", "workflow_job": job}
+    return of_row({**row, "cpu_mean_percent": 80.0, "memory_peak_bytes": 2**30, **figures})
+
+
+def test_what_may_have_been_more_is_marked_for_people_and_told_to_programs() -> None:
+    short = attempt(cpu_peak_percent=80.0, memory_quality="at least", cpu_quality="exact")
+    assert ("≥ 80.0", "≥ 1.000") == (_row(short)[6], _row(short)[8])
+    assert ("80.0", "1.000") == (_row(short, plain=True)[6], _row(short, plain=True)[8])
+    told = as_json(short)
+    assert ("at least", "exact", "at least") == (
+        told["cpu_peak_quality"], told["cpu_quality"], told["memory_quality"],
+    )  # fmt: skip
+
+
+def test_a_peak_that_was_seen_is_not_marked() -> None:
+    long = attempt(cpu_peak_percent=95.0, memory_quality="exact", cpu_quality="exact")
+    assert ("95.0", "1.000") == (_row(long)[6], _row(long)[8])
+    assert "cpu_peak_quality" not in as_json(long)

@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print(json.dumps(as_json(chosen), indent=2))
     elif options.html is None:
-        print("\n".join(map(printable, text_graph(chosen.plan))))
+        print("\n".join(map(printable, text_graph(chosen.plan, _fates(chosen)))))
     else:
         print(options.html)
     return 0
@@ -123,21 +123,44 @@ def _write_page(path: str, chosen: _Chosen) -> None:
         raise UsageError(f"--html: {path}: {error.strerror}. {advice}") from None
 
 
+def _by_step(chosen: _Chosen) -> dict[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in chosen.plan.jobs:
+        found.setdefault(job.step, []).append(job)
+    return found
+
+
+def _statuses(chosen: _Chosen, jobs: list[Job]) -> Counter[str]:
+    return Counter(chosen.statuses[job.number] for job in jobs if job.number in chosen.statuses)
+
+
+def _counted(statuses: Counter[str]) -> str:
+    """`98 completed, 2 failed`."""
+    return ", ".join(f"{number:,} {status}" for status, number in statuses.items())
+
+
+def _fates(chosen: _Chosen) -> dict[str, str]:
+    """Step → how its jobs fared, in words; of a single job without a number."""
+    if not chosen.statuses:
+        return {}
+    found = {step: _statuses(chosen, jobs) for step, jobs in _by_step(chosen).items()}
+    return {
+        step: next(iter(statuses)) if statuses.total() == 1 else _counted(statuses) for step, statuses in found.items()
+    }
+
+
 def _boxes(chosen: _Chosen) -> tuple[list[Box], list[str]]:
     """A box for each step, and the commands of the steps: of a sweep the first as an example."""
-    by_step: dict[str, list[Job]] = {}
-    for job in chosen.plan.jobs:
-        by_step.setdefault(job.step, []).append(job)
+    by_step = _by_step(chosen)
     boxes, commands = [], []
     for step in steps(chosen.plan.jobs):
         jobs = by_step[step.name]
         first = jobs[0]
         asked = asked_in_words(first.requirement)
-        statuses = Counter(chosen.statuses[job.number] for job in jobs if job.number in chosen.statuses)
+        statuses = _statuses(chosen, jobs)
         example = f"for example {first.name}:\n" if step.jobs > 1 else ""
         count = f"{step.jobs:,} jobs" if step.jobs > 1 else ""
-        counted = ", ".join(f"{number:,} {status}" for status, number in statuses.items())
-        told = "\n".join(filter(None, (step.name, count, counted, asked, example + first.script)))
+        told = "\n".join(filter(None, (step.name, count, _counted(statuses), asked, example + first.script)))
         boxes.append(Box(step.name, step.jobs, step.level, step.after, asked, told, statuses))
         commands.append(first.script)
     return boxes, commands

@@ -7,10 +7,12 @@ import csv
 import json
 import sys
 
+from jobmeter.analyse.check import CPU, MEMORY, Resource, is_at_least
 from jobmeter.cli.options import Parser
 from jobmeter.cli.tables import print_table
 from jobmeter.cli.workflow.kept import kept_run
 from jobmeter.cli.workflow.options import add_workflow_argument
+from jobmeter.model import Quality
 from jobmeter.settings import resolve
 from jobmeter.units import text
 from jobmeter.workflow.attempts import Attempt
@@ -55,6 +57,8 @@ def as_json(attempt: Attempt) -> dict[str, object]:
     asked = {name: entry.pop(name) for name in ("cpus", "memory_bytes", "runtime_seconds")}
     entry = {**entry, "status": outcome.status, "return_code": _return_code(attempt), "signal": outcome.signal}
     entry["requirement"] = {name: value for name, value in asked.items() if value is not None}
+    if attempt.cpu_peak_percent is not None and is_at_least(attempt.as_row(), CPU):
+        entry["cpu_peak_quality"] = Quality.AT_LEAST.value
     return {name: value for name, value in entry.items() if value is not None}
 
 
@@ -74,11 +78,17 @@ def _row(attempt: Attempt, *, plain: bool = False) -> list[str]:
         attempt.status,
         "" if code is None else str(code),
         "" if wall is None else str(wall) if plain else text(wall, "seconds"),
-        _number(attempt.cpu_peak_percent, 1.0, 1),
+        _least(attempt, CPU, plain) + _number(attempt.cpu_peak_percent, 1.0, 1),
         _number(attempt.cpu_mean_percent, 1.0, 1),
-        _number(attempt.memory_peak_bytes, _GB, 3),
+        _least(attempt, MEMORY, plain) + _number(attempt.memory_peak_bytes, _GB, 3),
         _number(attempt.memory_mean_bytes, _GB, 3),
     ]
+
+
+def _least(attempt: Attempt, resource: Resource, plain: bool) -> str:
+    """What is plain is for programs, and a number."""
+    row = attempt.as_row()
+    return "≥ " if not plain and resource.used in row and is_at_least(row, resource) else ""
 
 
 def _number(value: float | None, unit: float, digits: int) -> str:
