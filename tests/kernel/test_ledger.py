@@ -65,6 +65,16 @@ def test_a_parent_that_was_waited_for_is_not_kept_for_the_child_it_dropped() -> 
     assert (50,) == ledger.update({ROOT: account(0, 20, faults=10, of_children=50)})
 
 
+def test_an_orphan_of_a_parent_that_ended_and_is_not_waited_for_yet_went_to_the_root() -> None:
+    ledger = Ledger()
+    alive = {ROOT: account(0, 0, faults=10), PARENT: account(1, 20, faults=50), CHILD: account(2, 30, faults=100)}
+    ledger.update(alive)
+    # The parent is a zombie: it is listed, and the root has reaped the child.
+    zombie = {ROOT: account(0, 30, faults=10, of_children=100), PARENT: account(1, 20, faults=50)}
+    assert (50,) == ledger.update(zombie)
+    assert (50,) == ledger.update({ROOT: account(0, 50, faults=10, of_children=150)})
+
+
 def test_of_two_children_only_the_dropped_one_is_kept() -> None:
     ledger = Ledger()
     ledger.update({ROOT: account(0, 0, faults=10), CHILD: account(1, 30, faults=40), OTHER: account(1, 7, faults=100)})

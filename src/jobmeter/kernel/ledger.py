@@ -58,15 +58,30 @@ class Ledger:
                 heirs.setdefault(heir, []).append(account)
             else:
                 self._kept = _add(self._kept, account.used)
+        left = {who: self._inherited(who, present[who]) for who in (*heirs, *([root] if root else []))}
+        astray: list[Account] = []
         for who, accounts in heirs.items():
-            before = self._accounts.get(who)
-            inherited = present[who].children_faults - (before.children_faults if before else 0)
-            # The largest first: whose faults do not fit into what the heir took over was dropped.
-            for account in sorted(accounts, key=lambda account: account.faults, reverse=True):
-                if account.faults <= inherited:
-                    inherited -= account.faults
-                else:
-                    self._kept = _add(self._kept, account.used)
+            dropped, left[who] = _not_fitting(accounts, left[who])
+            astray += dropped
+        # One whose parent ended, and is there still to be waited for, went to the root that adopts orphans.
+        dropped, _ = _not_fitting(astray, left[root] if root else 0)
+        self._kept = _add(self._kept, *(account.used for account in dropped))
+
+    def _inherited(self, who: Identity, account: Account) -> int:
+        """The page faults that a process took over from children since the last time."""
+        before = self._accounts.get(who)
+        return account.children_faults - (before.children_faults if before else 0)
+
+
+def _not_fitting(accounts: list[Account], inherited: int) -> tuple[list[Account], int]:
+    """Those whose faults do not fit into what an heir took over, the largest first, and what is left of that."""
+    dropped = []
+    for account in sorted(accounts, key=lambda account: account.faults, reverse=True):
+        if account.faults <= inherited:
+            inherited -= account.faults
+        else:
+            dropped.append(account)
+    return dropped, inherited
 
 
 def _add(*vectors: tuple[int, ...]) -> tuple[int, ...]:

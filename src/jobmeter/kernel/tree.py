@@ -15,6 +15,10 @@ _KEEP_OPEN = min(600, os.sysconf("SC_OPEN_MAX") // 2)
 """Descriptors kept on files of /proc, by all trees together; most systems allow 1024 and the caller needs some."""
 
 
+_PASSES = 4
+"""How often a tree is read at a time at most, while processes of it end."""
+
+
 class Process:
     """One process and its open stat file: a kept descriptor never shows a pid's next owner."""
 
@@ -94,16 +98,25 @@ class Tree:
     def refresh(self) -> None:
         """Read every member anew and find new ones; who is gone is in `vanished` until next time."""
         self.vanished = []
-        self.root.reread(self._machine)
-        for pid, process in list(self.members.items()):
-            if not process.reread(self._machine):
-                self._remove(pid)
+        # Who is reaped between a reading of its parent and its own is in neither: then all are read once more.
+        for _ in range(_PASSES):
+            if not self._reread():
+                break
         newest = last_pid(self._machine)
         if newest != self._last_pid or self.vanished:
             if newest < self._last_pid:
                 self._known = set(self.members)  # pids began anew: a stranger's may be the job's by now
             self._last_pid = newest
             self._find_new()
+
+    def _reread(self) -> bool:
+        """Read every member, parents first; True when some were gone."""
+        before = len(self.vanished)
+        self.root.reread(self._machine)
+        for pid, process in list(self.members.items()):
+            if not process.reread(self._machine):
+                self._remove(pid)
+        return len(self.vanished) > before
 
     def _find_new(self) -> None:
         present = self._present()
