@@ -94,6 +94,7 @@ def test_those_who_look_do_not_keep_one_from_being_claimed(tmp_path: Path) -> No
         try:
             for _ in range(200):
                 directory.claim()
+                assert directory.is_being_run()
                 directory.release()
         finally:
             looking = False

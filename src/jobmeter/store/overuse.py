@@ -28,6 +28,11 @@ _NEEDED = (
 _ATTEMPT: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.attempt")
 _JOB_NUMBER: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.job_id")
 _COLUMNS = [_JOB[FIELDS[name].column] for name in _NEEDED]
+_OF_WORKFLOWS = job_metadata.alias()
+_LATER_ATTEMPTS = select(_OF_WORKFLOWS.c.number).where(
+    _OF_WORKFLOWS.c.workflow_id.is_not(None) & (func.json_extract(_OF_WORKFLOWS.c.workflow_job, "$.attempt") > 1)
+)
+"""Found first, by the index of workflows: there are few of them among very many runs."""
 
 
 class RunsToCheck(NamedTuple):
@@ -46,7 +51,7 @@ def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool =
         jobs = len({job_of(row).key for row in rows})
         return RunsToCheck(jobs, rows, True, sum(row["status"] in UNSUCCESSFUL for row in rows))
     # Whether an attempt is judged hangs on those after it.
-    later = judged_rows(store, mine & _JOB.workflow_id.is_not(None) & (_ATTEMPT > 1))
+    later = judged_rows(store, mine & _JOB.number.in_(_LATER_ATTEMPTS))
     suspects = judged_rows(store, mine & _may_be_over())
     failures = judged_rows(store, unsuccessful, _FAILURES)
     found = {row["id"]: row for row in (*suspects, *later, *failures)}
