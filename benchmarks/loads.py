@@ -1,4 +1,4 @@
-"""Programs whose use of a machine is known: `python3 benchmarks/loads.py NAME [DIRECTORY]`.
+"""Programs whose use of a machine is known: `python3 benchmarks/loads.py NAME [DIRECTORY [SECONDS]]`.
 
 Each says what it really used, by its own account and not by that of any tool, in
 lines of JSON that its processes append to `DIRECTORY/truth`. They import little and
@@ -22,6 +22,7 @@ SHORT_BODY = "import time\nwhile time.process_time() < 0.02: pass"
 ODD_NAME = "a) R 1 (b c"
 
 _directory: str | None = None
+_seconds = 3.0
 
 
 def tell(**truth: float) -> None:
@@ -253,22 +254,125 @@ def steady() -> None:
     os.waitpid(child, 0)
 
 
+class Course:
+    """Memory that is held over time, by this process's own account: what it held, and for how long."""
+
+    _PIECE = 2 * MIB
+
+    def __init__(self) -> None:
+        self._began = self._changed = time.monotonic()
+        self._held = self._most = 0
+        self._byte_seconds = 0.0
+        self._blocks: list[bytes] = []
+
+    def take(self, size: int) -> None:
+        """Hold so much more from now on; piece by piece, because on a busy machine it takes its time."""
+        self._count(self._held)
+        for _ in range(size // self._PIECE):
+            self._blocks.append(b"x" * self._PIECE)
+            self._held += self._PIECE
+            self._count(self._held)
+        self._most = max(self._held, self._most)
+
+    def release(self) -> None:
+        """Give everything back."""
+        self._count(self._held)
+        while self._blocks:
+            self._blocks.pop()
+            self._held -= self._PIECE
+            self._count(self._held)
+
+    def until(self, share: float) -> None:
+        """Sleep until this share of the whole time is over."""
+        left = self._began + share * _seconds - time.monotonic()
+        if left > 0:
+            time.sleep(left)
+
+    def end(self) -> None:
+        """Give everything back and report what was held, beside what the interpreter itself has."""
+        self.release()
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if line.endswith("kB\n")}
+        tell(
+            byte_seconds=self._byte_seconds,
+            seconds=time.monotonic() - self._began,
+            most=self._most,
+            resident=sizes["VmRSS"],
+            shared_once=share(os.getpid()),
+            charged=sizes["VmRSS"] - sizes["RssFile"] + sizes["VmPTE"],
+        )
+
+    def _count(self, size: float) -> None:
+        now = time.monotonic()
+        self._byte_seconds += size * (now - self._changed)
+        self._changed = now
+
+
+def level_constant() -> None:
+    """200 MiB, all the time."""
+    course = Course()
+    course.take(200 * MIB)
+    course.until(1.0)
+    course.end()
+
+
+def level_step_up() -> None:
+    """200 MiB in the second half of the time."""
+    course = Course()
+    course.until(0.5)
+    course.take(200 * MIB)
+    course.until(1.0)
+    course.end()
+
+
+def level_step_down() -> None:
+    """200 MiB in the first half of the time."""
+    course = Course()
+    course.take(200 * MIB)
+    course.until(0.5)
+    course.release()
+    course.until(1.0)
+    course.end()
+
+
+def level_burst() -> None:
+    """400 MiB for a twelfth of the time, and no less than 0.15 s."""
+    course = Course()
+    course.until(0.4)
+    course.take(400 * MIB)
+    course.until(0.4 + max(1 / 12, 0.15 / _seconds))
+    course.release()
+    course.until(1.0)
+    course.end()
+
+
+def level_ramp() -> None:
+    """From nothing to 200 MiB, in a hundred steps."""
+    course = Course()
+    for step in range(100):
+        course.take(2 * MIB)
+        course.until((step + 1) / 100)
+    course.end()
+
+
 LOADS: dict[str, Callable[[], None]] = {
     load.__name__.replace("_", "-"): load
     for load in (
         short_sequential, short_parallel, unwaited, burst, shared, daemon_launcher_stays, daemon_launcher_exits,
         odd_name, sleepers, sleepers_long, threads, write, hang, churn, steady,
+        level_constant, level_step_up, level_step_down, level_burst, level_ramp,
     )
 }  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
-    global _directory
+    global _directory, _seconds
     if not arguments or arguments[0] not in LOADS:
         for name, load in LOADS.items():
             print(f"{name:22} {load.__doc__}")
         return 2
     _directory = arguments[1] if len(arguments) > 1 else None
+    _seconds = float(arguments[2]) if len(arguments) > 2 else _seconds
     LOADS[arguments[0]]()
     return 0
 

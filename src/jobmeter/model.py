@@ -13,10 +13,18 @@ from typing import Any, NamedTuple, Union
 class Kind(str, Enum):
     """What sort of quantity it is, and so what can be said of it over a run."""
 
-    GAUGE = "gauge"  # a level: peak, mean, p95
+    GAUGE = "gauge"  # goes up and down: peak, mean, minimum, p95
     COUNTER = "counter"  # only grows: total
     LABEL = "label"  # text: last, distinct
     CATEGORY = "category"  # one of a few: share of samples in each
+
+
+class Gauge(str, Enum):
+    """Which time a reading of a gauge stands for."""
+
+    LEVEL = "level"  # from this reading to the next; none after the job has ended
+    RATE = "rate"  # from the reading before to this one
+    MARK = "mark"  # from the start of the job: the highest so far, of which there is a peak and no mean
 
 
 class Across(str, Enum):
@@ -45,16 +53,20 @@ class Measurement(NamedTuple):
     across: Across
     quality: Quality
     help: str
+    gauge: Gauge = Gauge.LEVEL  # of a gauge only
 
     def described(self) -> dict[str, str]:
         """The description as it stands in journals, so that old records stay readable."""
-        return {
+        description = {
             "unit": self.unit,
             "kind": self.kind.value,
             "across": self.across.value,
             "quality": self.quality.value,
             "help": self.help,
         }
+        if self.kind is Kind.GAUGE:
+            description["gauge"] = self.gauge.value
+        return description
 
 
 Number = Union[int, float]

@@ -33,7 +33,7 @@ def test_every_field_of_a_stat_line_is_the_one_of_the_manual() -> None:
     expected = procfs.Stat(
         comm=b"x", state="S", ppid=41, minor_faults=1001, children_minor_faults=2002, major_faults=3,
         children_major_faults=4, user=55, system=66, children_user=77, children_system=88, threads=9,
-        start=123456, vsize=8192000, rss=250 * PAGE_SIZE,
+        start=123456, vsize=8192000, rss=250 * PAGE_SIZE, flags=4194304,
     )  # fmt: skip
     assert expected == procfs.parse_stat(b"42 (x)" + AFTER_THE_NAME)
 

@@ -14,7 +14,7 @@ from jobmeter.meter.aggregate import (
     new_summary,
     tidy,
 )
-from jobmeter.model import Across, Kind, Measurement, Number, Quality, Value
+from jobmeter.model import Across, Gauge, Kind, Measurement, Number, Quality, Value
 
 
 def measurement(across: Across) -> Measurement:
@@ -49,11 +49,22 @@ def gauge(*levels: tuple[Number, float]) -> GaugeSummary:
 
 
 def test_a_mean_weighs_each_level_by_its_time() -> None:
-    assert {"peak": 500, "mean": 140, "p95": 500} == gauge((500, 1.0), (100, 9.0)).summary("bytes")
+    assert {"peak": 500, "mean": 140, "min": 100, "p95": 500} == gauge((500, 1.0), (100, 9.0)).summary("bytes")
 
 
 def test_a_level_of_which_no_time_is_known_is_its_own_mean() -> None:
-    assert {"peak": 7, "mean": 7, "p95": 7} == gauge((7, 0.0)).summary("count")
+    assert {"peak": 7, "mean": 7, "min": 7, "p95": 7} == gauge((7, 0.0)).summary("count")
+
+
+def test_a_level_that_was_only_seen_counts_for_peak_and_minimum_and_not_for_the_mean() -> None:
+    assert {"peak": 900, "mean": 100, "min": 3, "p95": 100} == gauge((900, 0.0), (100, 9.0), (3, 0.0)).summary("count") | {"p95": 100}
+
+
+def test_a_mark_has_a_peak_and_no_mean() -> None:
+    mark = new_summary(measurement(Across.LAST)._replace(gauge=Gauge.MARK))
+    for value in (5, 9, 7):
+        mark.add(value, 1.0)  # type: ignore[arg-type]
+    assert ({"peak": 9}, 9) == (mark.summary("bytes"), mark.cell("bytes"))
 
 
 def test_a_short_peak_is_the_peak_and_not_the_95th_percentile() -> None:
@@ -159,7 +170,7 @@ def test_labels_are_bounded_and_the_last_is_still_the_last() -> None:
     ],
 )
 def test_the_kind_of_a_measurement_says_how_it_is_summed_up(kind: Kind, expected: type) -> None:
-    assert expected is type(new_summary(kind))
+    assert expected is type(new_summary(measurement(Across.LAST)._replace(kind=kind)))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.meter.schedule import FIRST, Peek, next_offset
+from jobmeter.meter.schedule import FIRST, next_offset, peek_gap
 
 
 def offsets(interval: float, count: int, delay: float = 0.0) -> list[float]:
@@ -45,10 +45,19 @@ def test_an_interval_below_the_first_gap_is_kept_to() -> None:
     assert [interval, 2 * interval, 3 * interval] == offsets(interval, 3)
 
 
-def test_looks_grow_rarer_while_nothing_happens_and_dense_again_when_something_does() -> None:
-    peek = Peek()
-    gaps = []
-    for faults in (False, False, False, False, True, False):
-        peek.seen(faults=faults)
-        gaps.append(peek.gap)
-    assert [0.1, 0.2, 0.4, 0.4, 0.05, 0.1] == gaps
+@pytest.mark.parametrize(
+    ("elapsed", "ran", "grew", "expected"),
+    [
+        (0.0, True, True, 0.005),
+        (0.1, False, False, 0.005),
+        (2.0, True, False, 0.02),
+        (2.0, False, False, 0.06),
+        (60.0, True, True, 0.05),
+        (60.0, True, False, 0.2),
+        (60.0, False, False, 0.4),
+    ],
+)
+def test_peeks_grow_rarer_with_the_age_of_a_job_and_more_so_when_it_did_nothing(
+    elapsed: float, ran: bool, grew: bool, expected: float
+) -> None:
+    assert expected == pytest.approx(peek_gap(elapsed, ran=ran, grew=grew))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +9,13 @@ from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, S
 from jobmeter.errors import NoData
 from jobmeter.kernel.procfs import Identity
 from jobmeter.meter.watch import Sample, Watch, Window
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 LEVEL = Measurement("level", "bytes", Kind.GAUGE, Across.SUM, Quality.SAMPLED, "A level.")
 TOTAL = Measurement("total", "count", Kind.COUNTER, Across.LAST, Quality.EXACT, "A counter.")
 OTHER = Measurement("other", "count", Kind.GAUGE, Across.LAST, Quality.SAMPLED, "Another level.")
-MEASUREMENTS = {m.key: m for m in (LEVEL, TOTAL, OTHER)}
+RATE = Measurement("rate", "percent", Kind.GAUGE, Across.LAST, Quality.SAMPLED, "A rate.", Gauge.RATE)
+MEASUREMENTS = {m.key: m for m in (LEVEL, TOTAL, OTHER, RATE)}
 AT_EVERY_SAMPLE, NEVER = 1e-9, 3600.0
 
 
@@ -57,14 +57,27 @@ class Pulsing(Script):
         return self.faults
 
 
+class Clock:
+    """Time that hardly passes by itself."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        self.now += 1e-8
+        return self.now
+
+
 class Watched:
-    """A watch, and what it told."""
+    """A watch on a clock of its own, and what it reported."""
 
     def __init__(
         self, sources: dict[str, Source], *, window: float = NEVER, interval: float = NEVER, per_process: bool = False
     ) -> None:
         self.windows: list[Window] = []
         self.samples: list[Sample] = []
+        self.peeks: list[Sample] = []
+        self.clock = Clock()
         self.watch = Watch(
             sources,
             MEASUREMENTS,
@@ -72,8 +85,15 @@ class Watched:
             window=window,
             on_window=self.windows.append,
             on_sample=self.samples.append,
+            on_peek=self.peeks.append,
             per_process=per_process,
+            clock=self.clock,
         )
+
+    def tick_at(self, seconds: float) -> None:
+        """Let it be so many seconds after the start of the job, and time for the meter to call."""
+        self.clock.now = self.watch.started + seconds
+        self.watch.tick()
 
     def cells(self) -> list[dict[str, object]]:
         return [window.cells for window in self.windows]
@@ -180,37 +200,104 @@ def test_every_source_is_asked_for_the_same_moment() -> None:
 
 def test_a_sample_is_taken_when_due_and_not_before() -> None:
     watched = Watched({"s": Script({"level": 1}, {"level": 2})}, interval=1.0)
-    watched.watch.tick(watched.watch.started + 0.005)
+    watched.tick_at(0.005)
     early = watched.watch.samples
-    watched.watch.tick(watched.watch.started + 0.0101)
+    watched.tick_at(0.0101)
     assert (0, 1) == (early, watched.watch.samples)
 
 
-@pytest.mark.parametrize(("grown", "expected"), [(0, 0), (63, 0), (64, 1), (10_000, 1)])
-def test_memory_that_grows_between_samples_is_worth_a_sample(grown: int, expected: int) -> None:
-    source = Pulsing({"level": 1}, {"level": 2}, faults=1000)
+class Peeking(Pulsing):
+    """A source whose levels are cheap to read."""
+
+    def __init__(self, *levels: int, pulse: int | None = 0) -> None:
+        super().__init__(pulse=pulse)
+        self.levels = list(levels)
+
+    def peek(self, moment: Moment) -> Readings:
+        return {"level": self.levels.pop(0)}
+
+
+def test_between_samples_the_levels_are_peeked_at_and_weigh_until_the_next_look() -> None:
+    source = Peeking(100, 300, 100)
     watched = Watched({"s": source})
-    watched.watch.sample_now()
-    source.faults = 1000 + grown
-    watched.watch.tick(watched.watch.started + 0.009)
-    assert expected == watched.watch.samples - 1
+    for number, seconds in enumerate((0.005, 1.005, 2.005)):
+        source.pulse = number
+        watched.tick_at(seconds)
+    watched.clock.now = watched.watch.started + 5.005
+    watched.watch.finish(Ending())
+    level = watched.watch.summary()["level"]
+    assert [100, 300, 100] == [peek.values["level"] for peek in watched.peeks]
+    # 100 for 1 s, 300 for 1 s, 100 for 3 s
+    assert (300, 140, 100) == (level["peak"], level["mean"], level["min"])
 
 
-def test_samples_outside_the_schedule_take_a_bounded_share_of_the_time() -> None:
-    class Slow(Pulsing):
-        def read(self, moment: Moment) -> Readings:
-            time.sleep(0.01)
-            self.faults = (self.faults or 0) + 1000
-            return super().read(moment)
-
-    source = Slow(*({"level": 1} for _ in range(50)))
+def test_a_job_that_did_not_run_is_not_peeked_at_and_its_level_holds() -> None:
+    source = Peeking(100)
     watched = Watched({"s": source})
+    for seconds in (0.005, 1.0, 2.0, 3.0):
+        watched.tick_at(seconds)
+    watched.watch.finish(Ending())
+    assert (1, 100) == (len(watched.peeks), watched.watch.summary()["level"]["mean"])
+
+
+def test_without_a_pulse_every_peek_reads() -> None:
+    watched = Watched({"s": Peeking(1, 2, 3, pulse=None)})
+    for seconds in (0.005, 1.0, 2.0):
+        watched.tick_at(seconds)
+    assert 3 == len(watched.peeks)
+
+
+def test_what_is_read_when_the_main_process_has_ended_is_no_level() -> None:
+    watched = Watched({"s": Script({"level": 100, "total": 1}, {"level": 0, "total": 7})})
     watched.watch.sample_now()
-    for _ in range(40):
-        source.faults = (source.faults or 0) + 1000
-        # 2 % of the 9 ms since the start are less than the 10 ms that one look takes.
-        watched.watch.tick(watched.watch.started + 0.009)
-    assert 1 == watched.watch.samples
+    watched.clock.now += 2
+    watched.watch.sample_at_exit()
+    watched.watch.finish(Ending())
+    level = watched.watch.summary()["level"]
+    assert (100, 100, 7) == (level["mean"], level["min"], watched.watch.summary()["total"]["total"])
+
+
+def test_levels_end_with_the_job_however_late_the_last_reading_is() -> None:
+    watched = Watched({"s": Script({"level": 100}, {"level": 300}, {"level": 0}, finish={"level": 0, "total": 3})})
+    watched.watch.sample_now()
+    watched.clock.now += 1
+    watched.watch.sample_now()
+    watched.clock.now += 1
+    watched.watch.end_levels()
+    watched.watch.sample_now()
+    watched.clock.now += 98
+    watched.watch.finish(Ending())
+    level = watched.watch.summary()["level"]
+    assert (200, 100, 3) == (level["mean"], level["min"], watched.watch.summary()["total"]["total"])
+
+
+def test_a_rate_stands_for_the_time_before_it() -> None:
+    watched = Watched({"s": Script({"rate": 50}, {"rate": 200}, finish={"rate": 100})})
+    for seconds in (3, 1):
+        watched.clock.now += seconds
+        watched.watch.sample_now()
+    watched.clock.now += 1
+    watched.watch.finish(Ending())
+    # 50 for 3 s, 200 for 1 s, 100 for 1 s
+    assert 90 == watched.watch.summary()["rate"]["mean"]
+
+
+def test_a_level_goes_on_into_the_next_window() -> None:
+    watched = Watched({"s": Script({"level": 100}, {"level": 300}, {"level": 0})}, window=1.0)
+    for seconds in (1.0, 1.5, 4.0):
+        watched.clock.now = watched.watch.started + seconds
+        watched.watch.sample_now()
+    # Of the second window 0.5 s at 100 and 2.5 s at 300; at its very end the level is 0.
+    assert [{"level": 100}, {"level": [300, 267]}] == watched.cells()
+
+
+def test_the_last_window_has_the_level_the_job_ended_with() -> None:
+    watched = Watched({"s": Script({"level": 100}, finish={"level": 0, "total": 1})}, window=1.0)
+    watched.clock.now += 1.0
+    watched.watch.sample_now()
+    watched.clock.now += 0.1
+    watched.watch.finish(Ending())
+    assert [{"level": 100}, {"level": 100, "total": 1}] == watched.cells()
 
 
 def test_after_the_end_nothing_is_sampled() -> None:
@@ -219,7 +306,7 @@ def test_after_the_end_nothing_is_sampled() -> None:
     watched.watch.sample_now()
     watched.watch.finish(Ending())
     watched.watch.sample_now()
-    watched.watch.tick(watched.watch.started + 10 * NEVER)
+    watched.tick_at(10 * NEVER)
     watched.watch.finish(Ending())
     assert (1, 2, 1, True) == (
         len(source.moments),
@@ -235,25 +322,11 @@ def test_a_job_that_ended_before_its_first_sample_has_what_its_end_told() -> Non
     assert ([{"total": 5}], 1) == (watched.cells(), watched.watch.samples)
 
 
-def test_a_level_stands_for_the_time_since_the_one_before() -> None:
-    source = Script({"level": 100}, {"level": 0})
-    watched = Watched({"s": source})
-    watched.watch.started = time.monotonic() - 9.0
-    watched.watch.sample_now()
-    time.sleep(0.2)
-    watched.watch.sample_now()
-    watched.watch.finish(Ending())
-    level = watched.watch.summary()["level"]
-    assert 100 == level["peak"]
-    # 100 for 9 s and nothing for 0.2 s; 50 if samples weighed the same.
-    assert 100 * 9 / 9.2 == pytest.approx(level["mean"], abs=2)
-
-
 def test_the_interval_reached_is_the_mean_between_regular_samples() -> None:
     watched = Watched({"s": Script(*({"level": 1} for _ in range(4)))}, interval=0.001)
     before = watched.watch.reached_interval()
     for seconds in (0.001, 10.0, 14.0):
-        watched.watch.tick(watched.watch.started + seconds)
+        watched.tick_at(seconds)
     assert 0.001 == before
     assert 7.0 == pytest.approx(watched.watch.reached_interval(), abs=0.001)
 

@@ -48,8 +48,8 @@ def test_a_full_record_is_told_in_a_few_lines() -> None:
     asked = {"cpus": 2.0, "memory_bytes": 4.0 * GIB, "runtime_seconds": 60.0}
     assert [
         "jobmeter: train completed after 12.30 s",
-        "  CPU        21.40 s, 174 % on average, 199 % at most, 87 % of the 2 CPUs asked for  [exact, perf]",
-        "  memory     3 GiB at most, 1.5 GiB on average, 75 % of the 4 GiB asked for  [exact, cgroup]",
+        "  CPU        21.40 s, 174 % on average, 87 % of the 2 CPUs requested [exact, perf], 199 % at most [sampled, perf]",
+        "  memory     3 GiB at most, 75 % of the 4 GiB requested [exact, cgroup], 1.5 GiB on average [sampled, cgroup]",
         "  disk       4 KiB read, 0 B written",
         "  processes  7 at most",
         "  record     abc234  /store/journal/abc234.jsonl",
@@ -66,8 +66,8 @@ def test_a_figure_that_may_be_incomplete_says_at_least_and_not_at_most() -> None
         "memory_peak_bytes": figure(GIB, "rusage_maxrss", "at least"),
     }
     assert [
-        "  CPU        at least 5.00 s  [at least, proc]",
-        "  memory     at least 1 GiB  [at least, rusage]",
+        "  CPU        at least 5.00 s [at least, proc]",
+        "  memory     at least 1 GiB at the peak [at least, rusage]",
     ] == summary_lines(record(usage), None)[1:]
 
 

@@ -36,9 +36,10 @@ MEMORY_TOTAL = (
     "container_mem_peak", "container_mem_current",
     "slurm_max_rss", "nextflow_peak_rss", "nextflow_rss", "duct_rss_total",
 )  # fmt: skip
-MEMORY_MEAN = ("cgroup_held", *MEMORY_TOTAL)
+MEMORY_MEAN = ("cgroup_held", "proc_memory", *MEMORY_TOTAL)
 SINGLE_PROCESS = ("rusage_maxrss", "proc_hwm_max", "gnutime_maxrss")
 PROCESSES = ("proc_processes",)
+_RESIDENT = ("proc_memory", "proc_pss_total", "psutil_pss_total", "proc_rss_total")
 
 _MORE = 1.005
 _TICK = 0.05
@@ -62,12 +63,13 @@ def usage(summary: Summary, described: Described, wall_seconds: float, *, comple
         "cpu_seconds": _cpu_seconds(summary, described) or _first(summary, described, OTHERS_CPU_SECONDS, "total"),
         "cpu_peak_percent": _first(summary, described, CPU_PERCENT, "peak"),
         "memory_peak_bytes": memory_peak(summary, described),
-        "memory_mean_bytes": _first(summary, described, MEMORY_MEAN, "mean"),
         "read_bytes": _first(summary, described, READ_BYTES, "total"),
         "write_bytes": _first(summary, described, WRITE_BYTES, "total"),
         "processes_peak": _first(summary, described, PROCESSES, "peak"),
         "cpu_mean_percent": _first(summary, described, OTHERS_CPU_PERCENT, "mean"),
     }
+    for name, field in (("memory_mean_bytes", "mean"), ("memory_min_bytes", "min")):
+        figures[name] = _memory_level(summary, described, figures["memory_peak_bytes"], field)
     cpu = figures["cpu_seconds"]
     if cpu is not None and wall_seconds > 0:
         mean = figures["cpu_mean_percent"] = {**cpu, "value": round(100 * cpu["value"] / wall_seconds, 2)}
@@ -132,6 +134,21 @@ def memory_peak(summary: Summary, described: Described) -> Figure | None:
     return figure
 
 
+def _memory_level(summary: Summary, described: Described, peak: Figure | None, field: str) -> Figure | None:
+    """The mean or the minimum of memory, counted as the peak is where that was measured, and never above it.
+
+    The mark of one process counts the files it maps, which a cgroup charges to whoever read them first.
+    """
+    keys = MEMORY_MEAN
+    if peak is not None and peak["from"] in SINGLE_PROCESS:
+        keys = (*(_RESIDENT if _is_alone(summary) else _RESIDENT[:-1]), *MEMORY_MEAN)
+    for key in keys:
+        figure = _first(summary, described, (key,), field)
+        if figure is not None and (peak is None or figure["value"] <= peak["value"]):
+            return figure
+    return None
+
+
 def memory_now(values: Mapping[str, object]) -> float | None:
     """Memory of a job at one moment, from its readings; None when it cannot be told well enough to act on.
 
@@ -179,5 +196,9 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
 
 def _single_quality(summary: Summary) -> Quality:
     """The mark of the largest process is the job's own if it never had another."""
-    alone = summary.get("proc_processes", {}).get("peak", 2) <= 1
-    return Quality.EXACT if alone else Quality.AT_LEAST
+    return Quality.EXACT if _is_alone(summary) else Quality.AT_LEAST
+
+
+def _is_alone(summary: Summary) -> bool:
+    """Whether the job never had more than one process."""
+    return bool(summary.get("proc_processes", {}).get("peak", 2) <= 1)

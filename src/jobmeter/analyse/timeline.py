@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PROCESSES, Described, Summary
-from jobmeter.model import Kind
+from jobmeter.model import Gauge, Kind
 
 _COUNTERS = tuple(key for key in CPU_SECONDS if not key.startswith("rusage_"))
 """rusage tells all at the end: in its window it would read as a rate that never was."""
 _MOST_LABELS = 20
+_SHORTEST = 0.1
+"""Seconds of a window below which its CPU time makes no rate: clocks and counters are read one after the other."""
 
 
 class Sample(NamedTuple):
@@ -34,7 +36,9 @@ class Sampler:
     def take(self, seconds: float, lasted: float, values: Sequence[Any]) -> Sample:
         """The sample of a window that ended at `seconds` and lasted so long; `values` in the order of the columns."""
         cpu = memory = processes = None
-        if self._counter is not None and lasted > 0:
+        if 0 < lasted < _SHORTEST and lasted < seconds:
+            pass  # the last window may be a moment long, too short for a rate
+        elif self._counter is not None and lasted > 0:
             cpu = round(100 * values[self._counter] / lasted, 2)
         elif self._percent is not None:
             cpu = level(values[self._percent])[1]
@@ -66,7 +70,7 @@ def _first(columns: Sequence[str], keys: Sequence[str]) -> int | None:
 
 
 def summarise(windows: Iterable[tuple[float, Mapping[str, Any]]], described: Described) -> Summary:
-    """The `measurements` of a record, from `(seconds, cells)` of windows alone; a p95 they do not keep."""
+    """The `measurements` of a record, from `(seconds, cells)` of windows alone; they keep no p95 and no minimum."""
     summary: Summary = {}
     weights: dict[str, float] = {}
     before = 0.0
@@ -78,15 +82,18 @@ def summarise(windows: Iterable[tuple[float, Mapping[str, Any]]], described: Des
                 continue
             entry = summary.setdefault(key, {"unit": about["unit"], "kind": about["kind"]})
             weights[key] = weights.get(key, 0.0) + lasted
-            _add(entry, about["kind"], cell, lasted / weights[key] if weights[key] else 1.0)
+            _add(entry, about, cell, lasted / weights[key] if weights[key] else 1.0)
     return summary
 
 
-def _add(entry: dict[str, Any], kind: str, cell: Any, share: float) -> None:
+def _add(entry: dict[str, Any], about: Mapping[str, str], cell: Any, share: float) -> None:
     """Add a window that is this share of all so far."""
+    kind = about["kind"]
     if kind == Kind.GAUGE.value:
         peak, mean = level(cell)
         entry["peak"] = max(peak, entry.get("peak", peak))
+        if about.get("gauge") == Gauge.MARK.value:
+            return
         so_far = entry.get("mean", mean)
         entry["mean"] = round(so_far + (mean - so_far) * share, 6 if entry["unit"] != "bytes" else None)
     elif kind == Kind.COUNTER.value:

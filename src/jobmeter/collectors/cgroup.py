@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import time
 
+from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import Group, create_group
 from jobmeter.kernel.machine import Machine
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.kernel.procfs import read_stat
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
 def _counter(key: str, unit: str, help: str, quality: Quality = Quality.EXACT) -> Measurement:
     return Measurement(f"cgroup_{key}", unit, Kind.COUNTER, Across.LAST, quality, help)
 
 
-def _gauge(key: str, unit: str, quality: Quality, help: str) -> Measurement:
-    return Measurement(f"cgroup_{key}", unit, Kind.GAUGE, Across.LAST, quality, help)
+def _gauge(key: str, unit: str, quality: Quality, help: str, gauge: Gauge = Gauge.LEVEL) -> Measurement:
+    return Measurement(f"cgroup_{key}", unit, Kind.GAUGE, Across.LAST, quality, help, gauge)
 
 
 MEM_PEAK = _gauge(
-    "mem_peak", "bytes", Quality.EXACT, "Highest memory charged: the job's, its page cache and the kernel's for it."
+    "mem_peak", "bytes", Quality.EXACT, "Highest memory charged: the job's, its page cache and the kernel's for it.",
+    Gauge.MARK,
 )
 MEM_CURRENT = _gauge(
     "mem_current", "bytes", Quality.SAMPLED, "Memory charged now, page cache and kernel memory included."
@@ -35,13 +38,14 @@ WORKING_SET = _gauge(
 SWAP = _gauge("swap", "bytes", Quality.SAMPLED, "Memory swapped out.")
 CPU = _counter("cpu_seconds", "seconds", "CPU time of all that ever ran in the job's group.")
 CPU_PERCENT = _gauge(
-    "cpu_percent", "percent", Quality.SAMPLED, "CPU in use, as a rate of cgroup_cpu_seconds; 100 is one core."
+    "cpu_percent", "percent", Quality.SAMPLED, "CPU in use, as a rate of cgroup_cpu_seconds; 100 is one core.",
+    Gauge.RATE,
 )
 CPU_USER = _counter("cpu_user_seconds", "seconds", "The part of cgroup_cpu_seconds in user space.")
 CPU_SYSTEM = _counter("cpu_system_seconds", "seconds", "The part of cgroup_cpu_seconds in the kernel.")
 THROTTLED = _counter("throttled_seconds", "seconds", "Time the job was held back by its CPU limit.")
 OOM_KILLS = _counter("oom_kills", "count", "Processes of the job that the kernel killed for want of memory.")
-PIDS_PEAK = _gauge("pids_peak", "count", Quality.EXACT, "Most processes and threads at any moment.")
+PIDS_PEAK = _gauge("pids_peak", "count", Quality.EXACT, "Most processes and threads at any moment.", Gauge.MARK)
 READ = _counter("read_bytes", "bytes", "Bytes read from block devices.", Quality.AT_LEAST)
 WRITE = _counter(
     "write_bytes", "bytes", "Bytes written to block devices; cgroup v1 misses delayed writes.", Quality.AT_LEAST
@@ -86,13 +90,16 @@ class CgroupCollector:
     def open(self, target: Target, wanted: frozenset[str]) -> CgroupSource:
         if target.group is None:
             raise NoData("the job has no cgroup of its own")
-        return CgroupSource(target.group, wanted)
+        return CgroupSource(target.group, wanted, target)
 
 
 class CgroupSource:
-    def __init__(self, group: Group, wanted: frozenset[str]) -> None:
+    def __init__(self, group: Group, wanted: frozenset[str], target: Target | None = None) -> None:
         self._group = group
         self._wanted = wanted
+        self._target = target
+        self._memory_charged = 0
+        self._peeks = Allowance(share=0.01, at_first=0.005)
         now = time.monotonic()
         used = group.cpu()  # a container has used some already, for its start
         self._rate = CpuPercent(now, used.total if used else 0.0)
@@ -105,6 +112,12 @@ class CgroupSource:
 
     def read(self, moment: Moment) -> Readings:
         return self._read(last=False)
+
+    def peek(self, moment: Moment) -> Readings:
+        if not (self._wanted & _MEMORY and self._peeks.covers()):
+            return {}
+        with self._peeks:
+            return _known(self._memory())
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         return self._read(last=True)
@@ -123,11 +136,14 @@ class CgroupSource:
             found |= {READ.key: io.read, WRITE.key: io.written}
         for key in self._wanted & _PRESSURES.keys():
             found[key] = group.pressure_seconds(_PRESSURES[key])
-        return {key: value for key, value in found.items() if value is not None}
+        return _known(found)
 
     def _memory(self) -> dict[str, float | None]:
         memory = self._group.memory()
         if memory is None:
+            return {}
+        before, self._memory_charged = self._memory_charged, memory.current
+        if memory.current < before and self._is_ending():
             return {}
         return {
             MEM_CURRENT.key: memory.current,
@@ -137,6 +153,16 @@ class CgroupSource:
             WORKING_SET.key: max(memory.current - memory.inactive_file, 0),
             SWAP.key: memory.swap,
         }
+
+    def _is_ending(self) -> bool:
+        """Whether the main process gives its memory back because it ends: that is no level of the job."""
+        if self._target is None or not self._target.main:
+            return False
+        try:
+            stat = read_stat(self._target.machine, self._target.main)
+        except (OSError, ValueError):
+            return False  # it ended before, and others go on
+        return stat.exiting
 
     def _cpu(self, *, last: bool) -> dict[str, float | None]:
         before = time.monotonic()
@@ -158,3 +184,7 @@ class CgroupSource:
 
     def close(self) -> None:
         return
+
+
+def _known(found: dict[str, float | None]) -> Readings:
+    return {key: value for key, value in found.items() if value is not None}

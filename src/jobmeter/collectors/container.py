@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.errors import JobmeterError, NoData
 from jobmeter.kernel.machine import Machine
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
 def _counter(key: str, unit: str, help: str) -> Measurement:
@@ -24,7 +24,7 @@ CPU = _counter("cpu_seconds", "seconds", "CPU time of the container, as its engi
 MEM_CURRENT = _gauge("mem_current", "bytes", Quality.SAMPLED, "Memory charged to the container, page cache included.")
 MEM_PEAK = _gauge(
     "mem_peak", "bytes", Quality.AT_LEAST, "Highest memory charged to the container; told by Docker on cgroup v1 alone."
-)
+)._replace(gauge=Gauge.MARK)
 NET_RX = _counter("net_rx_bytes", "bytes", "Bytes that the container received on its own networks.")
 NET_TX = _counter("net_tx_bytes", "bytes", "Bytes that the container sent on its own networks.")
 BLOCK_READ = _counter("block_read_bytes", "bytes", "Bytes that the container read from block devices.")

@@ -72,8 +72,9 @@ Readings = dict[str, Union[Value, Column]]
 class Source(Protocol):
     """Reads the measurements of one job. An error costs this reading, nothing else.
 
-    A source may also be a `Pulse` or a `ProcessLister`, and may have `incomplete() -> keys` (they are at
-    least what they say) and `outran(cpu_nanoseconds) -> bool` (it saw more CPU used than a pulse tells).
+    A source may also be a `Pulse` or a `ProcessLister`, and may have `peek(moment) -> Readings` (levels that are
+    cheap to read, asked for often; the source bounds what that costs), `incomplete() -> keys` (they are at least what they say) and
+    `outran(cpu_nanoseconds) -> bool` (it saw more CPU used than a pulse shows).
     """
 
     def read(self, moment: Moment) -> Readings: ...

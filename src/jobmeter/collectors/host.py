@@ -9,11 +9,11 @@ from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
 from jobmeter.kernel import hostfs
 from jobmeter.kernel.machine import Machine
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 CPU_PERCENT = Measurement(
     "host_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.EXACT,
-    "CPU in use on the machine; 100 is one core.",
+    "CPU in use on the machine; 100 is one core.", Gauge.RATE,
 )  # fmt: skip
 MEM_USED = Measurement(
     "host_mem_used", "bytes", Kind.GAUGE, Across.LAST, Quality.SAMPLED,

@@ -12,7 +12,7 @@ from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.perf import Event, open_event
 from jobmeter.kernel.procfs import thread_ids
 from jobmeter.kernel.tree import Tree
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 CPU = Measurement(
     "perf_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.EXACT,
@@ -20,7 +20,7 @@ CPU = Measurement(
 )  # fmt: skip
 CPU_PERCENT = Measurement(
     "perf_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.SAMPLED,
-    "CPU in use, as a rate of perf_cpu_seconds; 100 is one core.",
+    "CPU in use, as a rate of perf_cpu_seconds; 100 is one core.", Gauge.RATE,
 )  # fmt: skip
 FAULTS = Measurement(
     "perf_page_faults", "count", Kind.COUNTER, Across.LAST, Quality.EXACT,

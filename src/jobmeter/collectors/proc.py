@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
 from jobmeter.collectors.proc_memory import HighMarks, Shares
 from jobmeter.collectors.rate import CpuPercent
@@ -14,7 +15,7 @@ from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
 from jobmeter.kernel.procfs import Identity
 from jobmeter.kernel.tree import Process, Tree
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
 def _counter(key: str, unit: str, help: str) -> Measurement:
@@ -33,13 +34,17 @@ PSS_TOTAL = _gauge("pss_total", "bytes", Across.SUM, "Resident memory, what is s
 USS_TOTAL = _gauge("uss_total", "bytes", Across.SUM, "Resident memory that is not shared with any process (USS).")
 SWAP_TOTAL = _gauge("swap_total", "bytes", Across.SUM, "Memory swapped out.")
 VSZ_TOTAL = _gauge("vsz_total", "bytes", Across.SUM, "Address space, used or not.")
+MEMORY = _gauge(
+    "memory", "bytes", Across.LAST,
+    "Resident memory, what is shared counted once: PSS as last read, moved by what resident sizes changed since.",
+)  # fmt: skip
 HWM_MAX = _gauge(
     "hwm_max", "bytes", Across.MAX, "Largest resident size any one process ever had (VmHWM).", Quality.AT_LEAST
-)
+)._replace(gauge=Gauge.MARK)
 CPU = _counter("cpu_seconds", "seconds", "CPU time of the tree, in ticks of 10 ms; who nobody waited for as last seen.")
 CPU_PERCENT = _gauge(
     "cpu_percent", "percent", Across.LAST, "CPU in use, as a rate of proc_cpu_seconds; 100 is one core."
-)
+)._replace(gauge=Gauge.RATE)
 THREADS = _gauge("threads_total", "count", Across.SUM, "Threads.")
 PROCESSES = _gauge("processes", "count", Across.LAST, "Processes.")
 READ = _counter("read_bytes", "bytes", "Bytes read from disk; reads from the cache are none.")
@@ -57,7 +62,7 @@ ETIME = _gauge("etime", "seconds", Across.MAX, "Age of the oldest process.")
 
 _FROM_IO = {READ.key, WRITE.key, READ_OPS.key, WRITE_OPS.key}
 _FROM_STATUS = {SWAP_TOTAL.key, SWITCHES.key}
-_FROM_SMAPS = {PSS_TOTAL.key, USS_TOTAL.key}
+_FROM_SMAPS = {PSS_TOTAL.key, USS_TOTAL.key, MEMORY.key}
 _COUNTED = (READ.key, WRITE.key, READ_OPS.key, WRITE_OPS.key)
 _NO_IO = (0, 0, 0, 0)
 
@@ -65,11 +70,11 @@ _NO_IO = (0, 0, 0, 0)
 class ProcCollector:
     name = "proc"
     measurements = (
-        RSS, RSS_TOTAL, PSS_TOTAL, USS_TOTAL, SWAP_TOTAL, VSZ_TOTAL, HWM_MAX, CPU, CPU_PERCENT, THREADS, PROCESSES,
+        RSS, RSS_TOTAL, PSS_TOTAL, USS_TOTAL, MEMORY, SWAP_TOTAL, VSZ_TOTAL, HWM_MAX, CPU, CPU_PERCENT, THREADS, PROCESSES,
         READ, WRITE, READ_OPS, WRITE_OPS, MAJOR_FAULTS, SWITCHES, STATE, CMD, ETIME,
     )  # fmt: skip
     default = frozenset(
-        m.key for m in (RSS_TOTAL, PSS_TOTAL, HWM_MAX, CPU, CPU_PERCENT, PROCESSES, READ, WRITE, MAJOR_FAULTS)
+        m.key for m in (RSS_TOTAL, PSS_TOTAL, MEMORY, HWM_MAX, CPU, CPU_PERCENT, PROCESSES, READ, WRITE, MAJOR_FAULTS)
     )
 
     def check(self, machine: Machine) -> None:
@@ -80,7 +85,7 @@ class ProcCollector:
         self.check(target.machine)
         if target.group is not None and target.group.memory_peak() is not None and wanted == self.default:
             # The cgroup's own figures of memory are exact, and cost the job nothing.
-            wanted -= {PSS_TOTAL.key, HWM_MAX.key}
+            wanted -= {PSS_TOTAL.key, MEMORY.key, HWM_MAX.key}
         return ProcSource(target, wanted)
 
 
@@ -97,10 +102,13 @@ class ProcSource:
         self._ledger = Ledger()
         self._switches = Ledger()
         self._roster = Roster(self._machine, {target.main: target.command} if target.command else {})
+        self._peeks = Allowance(share=0.01, at_first=0.005)
+        self._search = Allowance(share=0.005, at_first=0.002)
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
         self._switches_base: int | None = None
-        self._unchanged: Readings = {}
+        self._level_readings: Readings = {}
+        self._counter_readings: Readings = {}
         self._children_faults = 0
         if target.root_is_job:
             self._tree.refresh()
@@ -112,36 +120,60 @@ class ProcSource:
         self._rate = CpuPercent(time.monotonic())
 
     def read(self, moment: Moment) -> Readings:
-        if not (moment.quiet and self._unchanged):
-            self._unchanged = self._look()
+        if not (moment.quiet and self._counter_readings):
+            self._look()
         elif self._shares.behind:
-            self._unchanged |= self._memory_shares([process for process in self._counted() if process.alive])
-        return {**self._unchanged, **self._cpu(moment.monotonic, last=False)}
+            self._level_readings |= self._memory_shares(_holding(self._counted()))
+        return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic, last=False)}
+
+    def peek(self, moment: Moment) -> Readings:
+        """The levels alone, as far as the allowances go."""
+        if not self._peeks.covers():
+            return {}
+        with self._peeks:
+            if self._search.covers():
+                with self._search:
+                    counted = self._follow()
+            else:
+                counted = self._follow(find_new=False)
+            self._level_readings = self._levels(counted)
+        # What one process has grown or shrunk by, its resident size says; what several share, PSS alone.
+        self._level_readings |= self._memory_shares(_holding(counted), read=len(counted) > 1)
+        return self._level_readings
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return {**self._look(), **self._cpu(moment.monotonic, last=True)}
+        self._look()
+        return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic, last=True)}
 
-    def _look(self) -> Readings:
+    def _look(self) -> None:
         """Read the tree anew."""
-        self._tree.refresh()
-        counted = self._counted()
-        self._roster.update(counted, self._tree.vanished)
+        counted = self._follow()
         self._totals = self._add_up(counted)
         totals = [now - before for now, before in zip(self._totals, self._base)]
-        readings: Readings = dict(zip(_COUNTED, totals[1:])) if self._wanted & _FROM_IO else {}
-        readings[MAJOR_FAULTS.key] = totals[-1]
+        self._counter_readings = dict(zip(_COUNTED, totals[1:])) if self._wanted & _FROM_IO else {}
+        self._counter_readings[MAJOR_FAULTS.key] = totals[-1]
+        self._level_readings = self._levels(counted) | self._memory_shares(_holding(counted))
+        if self._wanted & _FROM_STATUS and (alive := [process for process in counted if process.alive]):
+            self._level_readings |= self._from_status(alive)
+
+    def _follow(self, *, find_new: bool = True) -> list[Process]:
+        """Find who belongs to the job by now."""
+        self._tree.refresh(find_new=find_new)
+        counted = self._counted()
+        self._roster.update(counted, self._tree.vanished)
+        return counted
+
+    def _levels(self, counted: list[Process]) -> Readings:
         alive = [process for process in counted if process.alive]
+        readings: Readings = {}
         if counted:
             readings[PROCESSES.key] = max(len(alive), self._came_and_went(counted), 1)
-        if not alive:
+        holding = _holding(counted)
+        if not holding:
             return readings
-        readings |= self._levels(alive)
+        readings |= self._from_stat(alive, holding)
         if HWM_MAX.key in self._wanted and (hwm := self._high_marks.update(alive)) is not None:
             readings[HWM_MAX.key] = hwm
-        if self._wanted & _FROM_SMAPS:
-            readings |= self._memory_shares(alive)
-        if self._wanted & _FROM_STATUS:
-            readings |= self._from_status(alive)
         return readings
 
     def _came_and_went(self, counted: list[Process]) -> int:
@@ -149,14 +181,14 @@ class ProcSource:
         before, self._children_faults = self._children_faults, sum(p.stat.children_minor_faults for p in counted)
         return 2 if self._children_faults > before else 0
 
-    def _levels(self, alive: list[Process]) -> Readings:
-        """What one line of each process's stat tells."""
+    def _from_stat(self, alive: list[Process], holding: list[Process]) -> Readings:
+        """What one line of each process's stat has."""
         stats = [process.stat for process in alive]
-        rss = [stat.rss for stat in stats]
+        rss = [process.stat.rss for process in holding]
         readings: Readings = {
             RSS.key: rss,
             RSS_TOTAL.key: rss,
-            VSZ_TOTAL.key: [stat.vsize for stat in stats],
+            VSZ_TOTAL.key: [process.stat.vsize for process in holding],
             THREADS.key: [stat.threads for stat in stats],
             STATE.key: [stat.state for stat in stats],
         }
@@ -167,9 +199,14 @@ class ProcSource:
             readings[CMD.key] = [self._roster.cmd(process) for process in alive]
         return readings
 
-    def _memory_shares(self, alive: list[Process]) -> Readings:
-        shares = self._shares.update(alive)
-        return {PSS_TOTAL.key: [s.pss for s in shares], USS_TOTAL.key: [s.uss for s in shares]} if shares else {}
+    def _memory_shares(self, holding: list[Process], *, read: bool = True) -> Readings:
+        if not holding or not self._wanted & _FROM_SMAPS:
+            return {}
+        shares = self._shares.update(holding) if read or not self._shares.were_read else []
+        readings: Readings = {MEMORY.key: memory} if (memory := self._shares.estimate(holding)) is not None else {}
+        if shares:
+            readings |= {PSS_TOTAL.key: [s.pss for s in shares], USS_TOTAL.key: [s.uss for s in shares]}
+        return readings
 
     def outran(self, cpu_nanoseconds: int) -> bool:
         """Whether the tree used more CPU than that, beyond what ticks may blur."""
@@ -177,7 +214,7 @@ class ProcSource:
 
     def incomplete(self) -> frozenset[str]:
         """Keys whose highest moment may have gone unread."""
-        return frozenset(_FROM_SMAPS) if self._shares.missed_the_top else frozenset()
+        return frozenset({PSS_TOTAL.key, USS_TOTAL.key}) if self._shares.missed_the_top else frozenset()
 
     def _counted(self) -> list[Process]:
         """The processes that make up the job."""
@@ -244,3 +281,8 @@ class ProcSource:
 
     def close(self) -> None:
         self._tree.close()
+
+
+def _holding(processes: list[Process]) -> list[Process]:
+    """Those that hold memory: one that is ending gives it back piece by piece, which is no level of the job."""
+    return [process for process in processes if process.alive and not process.stat.exiting]

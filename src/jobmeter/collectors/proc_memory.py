@@ -7,8 +7,7 @@ the job's memory lock meanwhile, so both have an allowance, and page faults, whi
 
 from __future__ import annotations
 
-import time
-
+from jobmeter.collectors.allowance import Allowance
 from jobmeter.kernel import procfs
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity
@@ -16,29 +15,6 @@ from jobmeter.kernel.tree import Process
 
 _SMAPS_SECONDS_PER_BYTE = 14e-3 / 2**30
 _SMAPS_SECONDS_PER_PROCESS = 40e-6
-
-
-class Allowance:
-    """A share of the elapsed time that may be spent, with something to begin with."""
-
-    def __init__(self, share: float, at_first: float) -> None:
-        self._share = share
-        self._left = self._most = at_first
-        self._last = time.monotonic()
-        self._began = 0.0
-
-    def covers(self, expected: float) -> bool:
-        now = time.monotonic()
-        # Never saved up beyond one reading: a long quiet time does not pay for a burst.
-        self._left = min(self._left + (now - self._last) * self._share, max(self._most, expected))
-        self._last = now
-        return self._left >= expected
-
-    def __enter__(self) -> None:
-        self._began = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        self._left -= time.monotonic() - self._began
 
 
 class HighMarks:
@@ -54,7 +30,7 @@ class HighMarks:
         stale = [p for p in alive if self._seen.get(p.identity) != p.stat.minor_faults]
         stale.sort(key=lambda process: process.stat.rss, reverse=True)
         for process in stale:
-            if not self._allowance.covers(0.0):
+            if not self._allowance.covers():
                 break
             with self._allowance:
                 self._read(process)
@@ -73,7 +49,7 @@ class HighMarks:
 
 
 class Shares:
-    """PSS and USS of every process, at one moment."""
+    """PSS and USS of every process at one moment, and an estimate of their sum between such readings."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -82,25 +58,46 @@ class Shares:
         self._largest_read = self._largest_skipped = 0
         self.behind = False  # something changed and could not be read yet
         self._shares: list[procfs.SmapsRollup] = []
+        self._anchors: dict[Identity, tuple[int, int]] = {}  # PSS, and the resident size it was read at
 
-    def update(self, alive: list[Process]) -> list[procfs.SmapsRollup]:
+    def update(self, holding: list[Process]) -> list[procfs.SmapsRollup]:
         """The shares by now; empty when they changed and to read them would cost too much."""
-        # Every page that is added, or copied because it was shared, is a fault.
-        mark = hash(tuple((process.identity, process.stat.minor_faults) for process in alive))
+        # Every page that is added, or copied because it was shared, is a fault; one that is given back is none.
+        mark = hash(tuple((process.identity, process.stat.minor_faults, process.stat.rss) for process in holding))
         if mark == self._read_at:
             return self._shares
-        size = sum(process.stat.rss for process in alive)
+        size = sum(process.stat.rss for process in holding)
         self.behind = not self._allowance.covers(
-            size * _SMAPS_SECONDS_PER_BYTE + len(alive) * _SMAPS_SECONDS_PER_PROCESS
+            size * _SMAPS_SECONDS_PER_BYTE + len(holding) * _SMAPS_SECONDS_PER_PROCESS
         )
         if self.behind:
             self._largest_skipped = max(self._largest_skipped, size)
             return []
         self._largest_read = max(self._largest_read, size)
         with self._allowance:
-            self._shares = [share for process in alive if (share := self._read(process)) is not None]
+            read = [(process, self._read(process)) for process in holding]
+        self._shares = [share for _, share in read if share is not None]
+        # Of a process that may not be read, the resident size has to do.
+        self._anchors = {p.identity: (p.stat.rss if share is None else share.pss, p.stat.rss) for p, share in read}
         self._read_at = mark
         return self._shares
+
+    def estimate(self, holding: list[Process]) -> int | None:
+        """PSS as last read, moved by what the resident sizes changed since; None before the first reading.
+
+        A process that is new since then was forked, and shares all it has, until it changes.
+        """
+        if not self._anchors:
+            return None
+        total = 0
+        for process in holding:
+            pss, rss = self._anchors.setdefault(process.identity, (0, process.stat.rss))
+            total += max(pss + process.stat.rss - rss, 0)
+        return total
+
+    @property
+    def were_read(self) -> bool:
+        return bool(self._anchors)
 
     @property
     def missed_the_top(self) -> bool:

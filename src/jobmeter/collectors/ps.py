@@ -12,7 +12,7 @@ from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import printable
 from jobmeter.kernel.pslist import ListedTree, Row, read_ps
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
 def _gauge(key: str, unit: str, across: Across, help: str) -> Measurement:
@@ -38,7 +38,7 @@ CPU = Measurement(
 )  # fmt: skip
 PDCPU = _gauge(
     "pdcpu", "percent", Across.SUM, "CPU in use since the last look, or since birth if there was none; 100 is one core."
-)
+)._replace(gauge=Gauge.RATE)
 CMD = Measurement("ps_cmd", "text", Kind.LABEL, Across.LAST, Quality.SAMPLED, "Command lines.")
 
 _TICKS_OF_A_RATE = 4

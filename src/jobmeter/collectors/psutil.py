@@ -6,15 +6,15 @@ import time
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
 from jobmeter.collectors.growth import Growth, Sight
-from jobmeter.collectors.proc_memory import Allowance
 from jobmeter.collectors.rate import SHORTEST_SPAN
 from jobmeter.collectors.roster import Dead
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
 from jobmeter.kernel.procfs import Identity, printable
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 if TYPE_CHECKING:
     from psutil import Process
@@ -29,7 +29,7 @@ PSS_TOTAL = Measurement(
 )  # fmt: skip
 CPU_PERCENT = Measurement(
     "psutil_cpu_percent", "percent", Kind.GAUGE, Across.SUM, Quality.SAMPLED,
-    "CPU in use since the last look, or since birth if there was none; 100 is one core.",
+    "CPU in use since the last look, or since birth if there was none; 100 is one core.", Gauge.RATE,
 )  # fmt: skip
 CPU = Measurement(
     "psutil_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.AT_LEAST,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 CPU = Measurement(
     "rusage_cpu_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
@@ -21,7 +21,7 @@ SYSTEM = Measurement(
 )  # fmt: skip
 MAXRSS = Measurement(
     "rusage_maxrss", "bytes", Kind.GAUGE, Across.MAX, Quality.EXACT,
-    "The largest resident size any one process of the job had.",
+    "The largest resident size any one process of the job had.", Gauge.MARK,
 )  # fmt: skip
 
 _NOISE = 1.1

@@ -48,6 +48,11 @@ class Directory:
 
 def parse_table(content: str) -> dict[str, int]:
     """Lines of `name number`."""
+    words = content.split()
+    try:
+        return dict(zip(words[::2], map(int, words[1::2])))
+    except ValueError:
+        pass  # there are other lines too
     pairs = (line.split() for line in content.splitlines())
     return {pair[0]: _number(pair[1], " ".join(pair)) for pair in pairs if len(pair) == 2}
 

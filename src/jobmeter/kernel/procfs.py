@@ -9,6 +9,9 @@ from typing import NamedTuple
 from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text, write_text
 
 
+_PF_EXITING = 0x4  # include/linux/sched.h
+
+
 class Identity(NamedTuple):
     """A process: pids are reused, so a pid alone may be another job's process."""
 
@@ -34,6 +37,12 @@ class Stat(NamedTuple):
     start: int
     vsize: int
     rss: int
+    flags: int = 0
+
+    @property
+    def exiting(self) -> bool:
+        """Whether it has begun to end, by itself or killed."""
+        return bool(self.flags & _PF_EXITING)
 
 
 def parse_stat(line: bytes) -> Stat:
@@ -60,6 +69,7 @@ def parse_stat(line: bytes) -> Stat:
             int(f[19]),
             int(f[20]),
             int(f[21]) * PAGE_SIZE,
+            int(f[6]),
         )
     except (ValueError, IndexError):
         raise ValueError(f"not a stat line: {line!r}") from None

@@ -95,13 +95,18 @@ class Tree:
             self._known = self._present()
             self._adopt(only_child, read_stat(machine, only_child))
 
-    def refresh(self) -> None:
-        """Read every member anew and find new ones; who is gone is in `vanished` until next time."""
+    def refresh(self, *, find_new: bool = True) -> None:
+        """Read every member anew and find new ones; who is gone is in `vanished` until next time.
+
+        Finding new ones takes a look at every process that was forked on the whole machine since the last time.
+        """
         self.vanished = []
         # Who is reaped between a reading of its parent and its own is in neither: then all are read once more.
         for _ in range(_PASSES):
             if not self._reread():
                 break
+        if not find_new:
+            return
         newest = last_pid(self._machine)
         if newest != self._last_pid or self.vanished:
             if newest < self._last_pid:

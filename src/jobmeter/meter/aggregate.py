@@ -10,7 +10,7 @@ import math
 from typing import Any, Union
 
 from jobmeter.collectors.contract import Column
-from jobmeter.model import Across, Kind, Measurement, Number, Value
+from jobmeter.model import Across, Gauge, Kind, Measurement, Number, Value
 
 _BUCKET = math.log(1.01)
 _MOST_LABELS = 20
@@ -36,27 +36,33 @@ def combine(measurement: Measurement, column: Column) -> Value | None:
 
 
 class GaugeSummary:
-    """A level over time: each value stands for the time since the one before."""
+    """A level or a rate over time; each value with the seconds it stands for."""
 
-    __slots__ = ("_histogram", "_seconds", "_weighted", "peak")
+    __slots__ = ("_histogram", "_seconds", "_weighted", "minimum", "peak")
 
     def __init__(self) -> None:
         self.peak: Number = -math.inf
+        self.minimum: Number = math.inf
         self._weighted = 0.0
         self._seconds = 0.0
         self._histogram: dict[int, float] = {}
 
     def add(self, value: Number, seconds: float) -> None:
+        """Add a value; one that was only seen, for no time known yet, counts 0 seconds."""
         if value > self.peak:
             self.peak = value
-        self._weighted += value * seconds
-        self._seconds += seconds
-        # Buckets of 1 %: as good as every value kept, and bounded.
-        bucket = round(math.log(value) / _BUCKET) if value > 0 else -10_000
-        self._histogram[bucket] = self._histogram.get(bucket, 0.0) + seconds
+        if value < self.minimum:
+            self.minimum = value
+        if seconds > 0:
+            self._weighted += value * seconds
+            self._seconds += seconds
+            # Buckets of 1 %: as good as every value kept, and bounded.
+            bucket = round(math.log(value) / _BUCKET) if value > 0 else -10_000
+            self._histogram[bucket] = self._histogram.get(bucket, 0.0) + seconds
 
     def merge(self, later: GaugeSummary) -> None:
         self.peak = max(self.peak, later.peak)
+        self.minimum = min(self.minimum, later.minimum)
         self._weighted += later._weighted
         self._seconds += later._seconds
         for bucket, seconds in later._histogram.items():
@@ -82,7 +88,33 @@ class GaugeSummary:
         return peak if peak == mean else [peak, mean]
 
     def summary(self, unit: str) -> dict[str, Any]:
-        return {"peak": tidy(self.peak, unit), "mean": tidy(self.mean, unit), "p95": tidy(self.p95, unit)}
+        return {
+            "peak": tidy(self.peak, unit),
+            "mean": tidy(self.mean, unit),
+            "min": tidy(self.minimum, unit),
+            "p95": tidy(self.p95, unit),
+        }
+
+
+class MarkSummary:
+    """The highest value so far, as the kernel keeps it: it has no course over time, and so no mean."""
+
+    __slots__ = ("_peak",)
+
+    def __init__(self) -> None:
+        self._peak: Number = -math.inf
+
+    def add(self, value: Number, seconds: float) -> None:
+        self._peak = max(self._peak, value)
+
+    def merge(self, later: MarkSummary) -> None:
+        self._peak = max(self._peak, later._peak)
+
+    def cell(self, unit: str) -> Any:
+        return tidy(self._peak, unit)
+
+    def summary(self, unit: str) -> dict[str, Any]:
+        return {"peak": tidy(self._peak, unit)}
 
 
 class CounterSummary:
@@ -159,13 +191,14 @@ class CategorySummary:
         return {"share": self.cell(unit)}
 
 
-Summary = Union[GaugeSummary, CounterSummary, LabelSummary, CategorySummary]
+Summary = Union[GaugeSummary, MarkSummary, CounterSummary, LabelSummary, CategorySummary]
 
 
-def new_summary(kind: Kind, first: Number = 0) -> Summary:
+def new_summary(measurement: Measurement, first: Number = 0) -> Summary:
     """An empty summary; a counter's begins at `first`."""
+    kind = measurement.kind
     if kind is Kind.GAUGE:
-        return GaugeSummary()
+        return MarkSummary() if measurement.gauge is Gauge.MARK else GaugeSummary()
     if kind is Kind.COUNTER:
         return CounterSummary(first)
     return LabelSummary() if kind is Kind.LABEL else CategorySummary()

@@ -47,7 +47,7 @@ class Meter:
     def _run(self) -> None:
         before = self.cpu_seconds
         while (watch := self._next()) is not None:
-            watch.tick(time.monotonic())
+            watch.tick()
             self.cpu_seconds = before + time.thread_time()
             if not watch.finished:
                 with self._changed:

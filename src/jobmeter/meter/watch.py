@@ -1,4 +1,4 @@
-"""One job under the meter: its sources, its present window, its summary so far."""
+"""One job under the meter: when its sources are read, and who is told of it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import Any, NamedTuple
 
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Source
 from jobmeter.errors import NoData
-from jobmeter.meter.aggregate import CounterSummary, Summary, combine, new_summary
-from jobmeter.meter.schedule import FIRST_WINDOW, Peek, next_offset
-from jobmeter.model import Kind, Measurement, Value
+from jobmeter.meter.run_summary import RunSummary
+from jobmeter.meter.schedule import FIRST_WINDOW, SHORTEST_PEEK, next_offset, peek_gap
+from jobmeter.model import Measurement, Value
 
-_STIRRED = 64
-"""Page faults between two samples that make a sample worth taking: 256 KiB, or 128 MiB of huge pages."""
 _READ_ANEW = 30.0
 """Seconds after which a job is looked at even though nothing of it ran."""
-_EXTRA_SHARE = 0.02
-"""Share of the time that samples outside the schedule may take."""
 
 
 class Window(NamedTuple):
@@ -37,8 +33,15 @@ class Sample(NamedTuple):
     values: dict[str, Value]
 
 
+def _ignore(_: Any) -> None:
+    """Nobody listens."""
+
+
 class Watch:
-    """Reads the sources of one job and adds up what they say. Safe to call from any thread."""
+    """Reads the sources of one job: all of them when a sample is due, in between the levels alone (a peek).
+
+    Safe to call from any thread.
+    """
 
     def __init__(
         self,
@@ -47,59 +50,70 @@ class Watch:
         *,
         interval: float,
         window: float,
-        on_window: Callable[[Window], None] = lambda window: None,
-        on_sample: Callable[[Sample], None] = lambda sample: None,
+        on_window: Callable[[Window], None] = _ignore,
+        on_sample: Callable[[Sample], None] = _ignore,
+        on_peek: Callable[[Sample], None] = _ignore,
         per_process: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.started = time.monotonic()
+        self._clock = clock
+        self._summary = RunSummary(measurements, clock())
         self.samples = 0
-        self.sampling_seconds = 0.0
         self.failures: dict[str, str] = {}
+        self.finished = False
         self._sources = sources
-        self._measurements = measurements
         self._interval = interval
         self._window_seconds = window
         self._on_window = on_window
         self._on_sample = on_sample
+        self._on_peek = on_peek
         self._per_process = per_process
         self._lock = threading.Lock()
-        self._run: dict[str, Summary] = {}
-        self._window: dict[str, Summary] = {}
+        self._job_ended = False
         self._window_samples = 0
         self._window_end = next_offset(0.0, window, first=FIRST_WINDOW)
-        self._read_at: dict[str, float] = {}
         self._next_sample = self.started + next_offset(0.0, interval)
         self._regular_samples = 0
         self._first_regular = self._last_regular = 0.0
-        self._peek = Peek()
-        self._next_peek = self.started + self._peek.gap
-        self._extra_seconds = self._last_cost = 0.0
-        self._pulse = -1
+        self._pulses = [source.cpu_nanoseconds for source in sources.values() if hasattr(source, "cpu_nanoseconds")]
+        self._fault_counts = [source.page_faults for source in sources.values() if hasattr(source, "page_faults")]
+        self._outrunners = [source.outran for source in sources.values() if hasattr(source, "outran")]
+        self._peeks = {name: source for name, source in sources.items() if hasattr(source, "peek")}
+        self._next_peek = self.started + SHORTEST_PEEK if self._peeks else float("inf")
+        self._pulse = self._peek_pulse = -1
         self._read_anew_at = 0.0
         self._faults = 0
-        self.finished = False
+
+    @property
+    def started(self) -> float:
+        """The monotonic time at which the job began."""
+        return self._summary.started
+
+    @started.setter
+    def started(self, monotonic: float) -> None:
+        self._summary.started = monotonic
 
     def due(self) -> float:
         """The monotonic time at which `tick` has something to do."""
         return min(self._next_sample, self._next_peek)
 
-    def tick(self, now: float) -> None:
-        """Sample if it is time, or if the job's memory grew since the last sample."""
+    def tick(self) -> None:
+        """Sample if it is time, else peek."""
         with self._lock:
             if self.finished:
                 return
+            now = self._clock()
             if now >= self._next_sample:
                 self._sample(now)
                 self._note_regular(now - self.started)
-                self._next_sample = self.started + next_offset(time.monotonic() - self.started, self._interval)
-            elif self._memory_stirs() and self._extra_seconds + self._last_cost < _EXTRA_SHARE * (now - self.started):
-                before = self.sampling_seconds
-                self._sample(now)
-                self._extra_seconds += self.sampling_seconds - before
-            self._next_peek = time.monotonic() + self._peek.gap
+                self._next_sample = self.started + next_offset(self._clock() - self.started, self._interval)
+            if now >= self._next_peek:
+                ran, grew = self._peek(now)
+                now = self._clock()
+                self._next_peek = now + peek_gap(now - self.started, ran=ran, grew=grew)
 
     def reached_interval(self) -> float:
-        """The mean time between regular samples; the interval asked for when there were too few to tell."""
+        """The mean time between regular samples; the interval requested when there were too few to tell."""
         if self._regular_samples < 2:
             return self._interval
         return (self._last_regular - self._first_regular) / (self._regular_samples - 1)
@@ -115,77 +129,72 @@ class Watch:
         """A sample outside the schedule: when something is known to have happened."""
         with self._lock:
             if not self.finished:
-                self._sample(time.monotonic())
+                self._sample(self._clock())
 
-    def _memory_stirs(self) -> bool:
-        faults = self._page_faults()
-        if faults is None:
-            self._peek.gap = Peek.LONGEST
-            return False
-        grown = faults - self._faults
-        self._peek.seen(faults=grown > 0)
-        return grown >= _STIRRED
+    def sample_at_exit(self) -> None:
+        """A sample when the main process has ended: its memory is gone, so what is read now is no level of it."""
+        with self._lock:
+            if not self.finished:
+                self._sample(self._clock(), levels=False)
 
-    def _sample(self, now: float) -> None:
-        began = time.monotonic()
-        pulse = self._cpu_nanoseconds()
+    def end_levels(self) -> None:
+        """Every process of the job has ended: its levels held until now, and are read no more."""
+        with self._lock:
+            self._job_ended = True
+            self._summary.end_levels(self._clock())
+
+    def _peek(self, now: float) -> tuple[bool, bool]:
+        """Read the levels; returns whether the job ran since the last look, and whether its memory grew."""
+        pulse = _first_known(self._pulses)
+        ran = pulse is None or pulse != self._peek_pulse or self._outran(pulse)
+        if not ran or self._job_ended:
+            return ran, False
+        faults = _first_known(self._fault_counts)
+        grew = faults is not None and faults != self._faults
+        self._peek_pulse, self._faults = -1 if pulse is None else pulse, faults or 0
+        values = self._read_all(self._peeks, Moment(now), "peek")
+        self._notify(self._on_peek, Sample(now - self.started, values))
+        return ran, grew
+
+    def _sample(self, now: float, *, levels: bool = True) -> None:
+        pulse = _first_known(self._pulses)
         # At times everything is read anew: reclaim and swap change a process that does not run.
-        quiet = pulse is not None and pulse == self._pulse and began < self._read_anew_at and not self._outran(pulse)
+        quiet = pulse is not None and pulse == self._pulse and now < self._read_anew_at and not self._outran(pulse)
         if not quiet:
-            self._read_anew_at = began + _READ_ANEW
+            self._read_anew_at = now + _READ_ANEW
         self._pulse = -1 if pulse is None else pulse
-        self._faults = self._page_faults() or 0
-        moment = Moment(now, quiet)
-        values: dict[str, Value] = {}
-        for name, source in self._sources.items():
-            try:
-                self._take(source.read(moment), values)
-            except Exception as error:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
-                self._note_failure(name, error)
+        values = self._read_all(self._sources, Moment(now, quiet), "read", levels=levels)
         self.samples += 1
         self._window_samples += 1
-        elapsed = time.monotonic() - self.started
-        self._last_cost = time.monotonic() - began
-        self.sampling_seconds += self._last_cost
-        self._tell(self._on_sample, Sample(elapsed, values))
+        elapsed = self._clock() - self.started
+        self._notify(self._on_sample, Sample(elapsed, values))
         if elapsed >= self._window_end:
-            self._close_window(elapsed)
+            self._close_window()
 
-    def _take(self, readings: Readings, values: dict[str, Value]) -> None:
-        now = time.monotonic()
-        for key, reading in readings.items():
-            measurement = self._measurements.get(key)
-            if measurement is None:
-                continue
-            value = combine(measurement, reading) if isinstance(reading, list) else reading
-            if value is None:
-                continue
-            values[key] = value
-            summary = self._window.get(key)
-            if summary is None:
-                summary = self._window[key] = self._open_summary(key, measurement.kind)
-            summary.add(value, now - self._read_at.get(key, self.started))  # type: ignore[arg-type]
-            self._read_at[key] = now
+    def _read_all(
+        self, sources: dict[str, Source], moment: Moment, method: str, *, levels: bool = True
+    ) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for name, source in sources.items():
+            try:
+                readings: Readings = getattr(source, method)(moment)
+                values |= self._summary.add(readings, self._clock(), job_ended=self._job_ended or not levels)
+            except Exception as error:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
+                self._note_failure(name, error)
+        return values
 
-    def _open_summary(self, key: str, kind: Kind) -> Summary:
-        before = self._run.get(key)
-        return new_summary(kind, before.last if isinstance(before, CounterSummary) else 0)
-
-    def _close_window(self, elapsed: float) -> None:
-        if not self._window:
+    def _close_window(self) -> None:
+        now = self._clock()
+        cells = self._summary.close_window(now)
+        if not cells:
             return
-        cells = {key: self._window[key].cell(m.unit) for key, m in self._measurements.items() if key in self._window}
+        elapsed = now - self.started
         processes = self.live_processes() if self._per_process else []
-        for key, summary in self._window.items():
-            if key in self._run:
-                self._run[key].merge(summary)  # type: ignore[arg-type]
-            else:
-                self._run[key] = summary
-        samples, self._window, self._window_samples = self._window_samples, {}, 0
+        samples, self._window_samples = self._window_samples, 0
         self._window_end = next_offset(elapsed, self._window_seconds, first=FIRST_WINDOW)
-        self._tell(self._on_window, Window(elapsed, samples, cells, processes))
+        self._notify(self._on_window, Window(elapsed, samples, cells, processes))
 
-    def _tell(self, listener: Callable[[Any], None], what: Any) -> None:
+    def _notify(self, listener: Callable[[Any], None], what: Any) -> None:
         try:
             listener(what)
         except Exception as error:  # noqa: BLE001 - whoever listens must not stop the measuring
@@ -197,15 +206,16 @@ class Watch:
             if self.finished:
                 return
             self.finished = True
-            moment = Moment(time.monotonic())
+            self._summary.end_levels(self._clock())
+            moment = Moment(self._clock())
             for name, source in self._sources.items():
                 try:
-                    self._take(source.finish(moment, ending), {})
+                    self._summary.add(source.finish(moment, ending), self._clock(), job_ended=True)
                 except Exception as error:  # noqa: BLE001 - as for every reading
                     self._note_failure(name, error)
             self._window_samples += 1
             self.samples += 1
-            self._close_window(time.monotonic() - self.started)
+            self._close_window()
 
     def close(self) -> None:
         with self._lock:
@@ -215,11 +225,7 @@ class Watch:
 
     def summary(self) -> dict[str, dict[str, object]]:
         """What was measured over the run, by key."""
-        return {
-            key: {"unit": m.unit, "kind": m.kind.value, **self._run[key].summary(m.unit)}
-            for key, m in self._measurements.items()
-            if key in self._run
-        }
+        return self._summary.by_key()
 
     def incomplete(self) -> set[str]:
         """Keys that some source could not read when it mattered: they are at least what they say."""
@@ -241,32 +247,27 @@ class Watch:
                 return list(source.live())
         return []
 
-    def _cpu_nanoseconds(self) -> int | None:
-        return self._first_known("cpu_nanoseconds")
-
-    def _page_faults(self) -> int | None:
-        return self._first_known("page_faults")
-
     def _outran(self, pulse: int) -> bool:
-        """Whether some source saw more CPU used than the pulse tells: a setuid program leaves perf behind."""
-        for source in self._sources.values():
+        """Whether some source saw more CPU used than the pulse shows: a setuid program leaves perf behind."""
+        for outran in self._outrunners:
             try:
-                if hasattr(source, "outran") and source.outran(pulse):
+                if outran(pulse):
                     return True
-            except Exception:  # noqa: BLE001 - reading it anew tells what is wrong with it, whoever wrote it
+            except Exception:  # noqa: BLE001 - reading it anew shows what is wrong with it, whoever wrote it
                 return True
         return False
-
-    def _first_known(self, question: str) -> int | None:
-        for source in self._sources.values():
-            try:
-                answer: int | None = getattr(source, question)() if hasattr(source, question) else None
-            except OSError:
-                continue
-            if answer is not None:
-                return answer
-        return None
 
     def _note_failure(self, name: str, error: Exception) -> None:
         expected = isinstance(error, (OSError, ValueError, NoData))
         self.failures[name] = str(error) if expected else f"{type(error).__name__}: {error}"
+
+
+def _first_known(questions: list[Callable[[], int | None]]) -> int | None:
+    for question in questions:
+        try:
+            answer = question()
+        except OSError:
+            continue
+        if answer is not None:
+            return answer
+    return None

@@ -21,6 +21,7 @@ _FIGURES = (
     ("cpu_peak_percent", "CPU peak", "percent", "cpus"),
     ("memory_peak_bytes", "memory peak", "bytes", "memory_bytes"),
     ("memory_mean_bytes", "memory mean", "bytes", "memory_bytes"),
+    ("memory_min_bytes", "memory min", "bytes", None),
     ("read_bytes", "read", "bytes", None),
     ("write_bytes", "written", "bytes", None),
     ("processes_peak", "processes", "count", None),

@@ -25,6 +25,25 @@ def summary_lines(record: Record, journal: str | None) -> list[str]:
     return lines
 
 
+Part = tuple[str, dict[str, Any]]
+"""Words for one figure, and the figure."""
+
+
+def _tagged(parts: list[Part]) -> str:
+    """Figures in words, each with its quality and source; those that share them in one tag: `[exact, cgroup]`."""
+    text = ""
+    for number, (words, figure) in enumerate(parts):
+        following = parts[number + 1][1] if number + 1 < len(parts) else None
+        text += (", " if text else "") + words
+        if following is None or _tag(figure) != _tag(following):
+            text += f" [{_tag(figure)}]"
+    return text
+
+
+def _tag(figure: dict[str, Any]) -> str:
+    return f"{figure['quality']}, {figure['from'].partition('_')[0]}"
+
+
 def _figure(record: Record, name: str, unit: str, after: str = "") -> str:
     figure = record["usage"].get(name)
     return "" if figure is None else _quantity(figure, unit) + after
@@ -35,44 +54,42 @@ def _quantity(figure: dict[str, Any], unit: str) -> str:
     return at_least + text(figure["value"], unit)
 
 
-def _source(record: Record, name: str) -> str:
-    """Where the figure is from and whether it is exact: `[exact, cgroup]`."""
-    figure = record["usage"][name]
-    return f"  [{figure['quality']}, {figure['from'].partition('_')[0]}]"
+def _at_most(figure: dict[str, Any], unit: str) -> str:
+    if figure["quality"] == Quality.AT_LEAST.value:
+        return f"{_quantity(figure, unit)} at the peak"
+    return f"{_quantity(figure, unit)} at most"
 
 
-def _share(used: float, asked: float | None, unit: str) -> str:
-    return "" if not asked else f", {100 * used / asked:.0f} % of the {text(asked, unit)} asked for"
+def _share(used: float, requested: float | None, words: str) -> str:
+    return "" if not requested else f", {100 * used / requested:.0f} % of the {words} requested"
 
 
 def _cpu(record: Record) -> str:
-    usage, requirement = record["usage"], record["requirement"]
-    if "cpu_seconds" not in usage:
-        return ""
-    line = _quantity(usage["cpu_seconds"], "seconds")
+    usage, cpus = record["usage"], record["requirement"].get("cpus")
+    parts: list[Part] = []
+    if "cpu_seconds" in usage:
+        parts.append((_quantity(usage["cpu_seconds"], "seconds"), usage["cpu_seconds"]))
     if "cpu_mean_percent" in usage:
-        mean, peak = usage["cpu_mean_percent"]["value"], usage["cpu_peak_percent"]["value"]
-        line += f", {text(mean, 'percent')} on average, {text(peak, 'percent')} at most"
-        cpus = requirement.get("cpus")
-        line += f", {mean / cpus:.0f} % of the {text(cpus, 'count')} CPUs asked for" if cpus else ""
-    return line + _source(record, "cpu_seconds")
+        mean = usage["cpu_mean_percent"]
+        words = f"{text(mean['value'], 'percent')} on average"
+        words += _share(mean["value"], cpus and 100 * cpus, f"{text(cpus, 'count')} CPUs" if cpus else "")
+        parts.append((words, mean))
+    if "cpu_peak_percent" in usage:
+        parts.append((_at_most(usage["cpu_peak_percent"], "percent"), usage["cpu_peak_percent"]))
+    return _tagged(parts)
 
 
 def _memory(record: Record) -> str:
-    usage = record["usage"]
-    if "memory_peak_bytes" not in usage:
-        return ""
-    peak = usage["memory_peak_bytes"]
-    line = (
-        f"{_quantity(peak, 'bytes')} at most" if peak["quality"] != Quality.AT_LEAST.value else _quantity(peak, "bytes")
-    )
+    usage, limit = record["usage"], record["requirement"].get("memory_bytes")
+    parts: list[Part] = []
+    if "memory_peak_bytes" in usage:
+        peak = usage["memory_peak_bytes"]
+        words = _at_most(peak, "bytes") + _share(peak["value"], limit, text(limit, "bytes") if limit else "")
+        parts.append((words, peak))
     if "memory_mean_bytes" in usage:
-        line += f", {text(usage['memory_mean_bytes']['value'], 'bytes')} on average"
-    return (
-        line
-        + _share(peak["value"], record["requirement"].get("memory_bytes"), "bytes")
-        + _source(record, "memory_peak_bytes")
-    )
+        mean = usage["memory_mean_bytes"]
+        parts.append((f"{text(mean['value'], 'bytes')} on average", mean))
+    return _tagged(parts)
 
 
 def _disk(record: Record) -> str:

@@ -55,7 +55,9 @@ class ContainerSession:
         self._machine = machine
         self._warn = warn
         options = options._replace(measurements=with_container(options.measurements))
-        self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at)
+        self._measuring = Measuring(
+            options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at, on_peek=self._keep_limit
+        )
         self._on_sample = on_sample
         self._watched_limit: int | None = None  # bytes, where the kernel keeps no limit
         self._engine: Engine | None = None
@@ -246,15 +248,19 @@ class ContainerSession:
         self._running().nobody_reads()
 
     def _look_at(self, sample: Sample) -> None:
+        self._keep_limit(sample)
+        self._on_sample(sample)
+
+    def _keep_limit(self, sample: Sample) -> None:
         used = None if self._watched_limit is None else memory_now(sample.values)
         if used is not None and self._watched_limit is not None and used > self._watched_limit:
             self._running().end("oom", at_once=True)
-        self._on_sample(sample)
 
     def _look_last(self) -> None:
         """Every process has ended, and the engine is about to remove its cgroup."""
         if self._group is not None:
             self._group.last_look()
+        self._measuring.watch.end_levels()
         self._measuring.watch.sample_now()
 
     def _conclude(self, supervisor: ContainerSupervisor) -> Record:

@@ -110,6 +110,7 @@ class ContainerAttachment:
     def _look_last(self) -> None:
         if self._group is not None:
             self._group.last_look()
+        self._measuring.watch.end_levels()
         self._measuring.watch.sample_now()
 
     def _find_group(self, container: Container, pid: int) -> ContainerGroup | None:

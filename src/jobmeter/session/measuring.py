@@ -52,6 +52,7 @@ class Measuring:
         machine: Machine = THIS_MACHINE,
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
+        on_peek: Callable[[Sample], None] = ignore,
     ) -> None:
         """UsageError, before anything is started, for options that mean nothing."""
         for field in ("interval", "window"):
@@ -68,6 +69,7 @@ class Measuring:
         self._meter = meter or Meter()
         self._warn = warn
         self._on_sample = on_sample
+        self._on_peek = on_peek
 
     def wants(self, collector: str) -> bool:
         return any(choice.collector.name == collector for choice in self.selected)
@@ -99,6 +101,7 @@ class Measuring:
             window=self._options.window,
             on_window=self._note_window,
             on_sample=self._on_sample,
+            on_peek=self._on_peek,
             per_process=self._options.per_process,
         )
 

@@ -64,7 +64,9 @@ class Session:
         self._warn = warn
         self._on_sample = on_sample
         self._on_gate = on_gate  # told before the job executes anything
-        self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at)
+        self._measuring = Measuring(
+            options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at, on_peek=self._keep_limit
+        )
         self._group: Group | None = None
         self._started = threading.Event()
         self._cancelled = False
@@ -115,7 +117,7 @@ class Session:
                 self._machine,
                 orphans=job.orphans,
                 runtime=job.requirement.runtime_seconds if job.enforce else None,
-                before_reaping=self._measuring.watch.sample_now,
+                before_reaping=self._measuring.watch.sample_at_exit,
             )
             self._measuring.go()
         except BaseException:
@@ -190,9 +192,12 @@ class Session:
             self._warn(f"--enforce: a limit cannot be set here: {error}")
 
     def _look_at(self, sample: Sample) -> None:
+        self._keep_limit(sample)
+        self._on_sample(sample)
+
+    def _keep_limit(self, sample: Sample) -> None:
         if self._job.enforce and self._over_memory(sample):
             self._supervisor.end("oom", at_once=True)
-        self._on_sample(sample)
 
     def _over_memory(self, sample: Sample) -> bool:
         """Whether the job exceeds its limit; by the kernel's word where that keeps the limit."""
