@@ -52,13 +52,13 @@ class Ending(NamedTuple):
 
 
 class ProcessUse(NamedTuple):
-    """One process in the run record."""
+    """One process in the run record: what it did during the measurement."""
 
     identity: Identity
     cmd: str
     cpu_seconds: float
     rss_peak_bytes: int
-    seconds: float
+    seconds: float  # from its start, or that of the measurement, to its end, not to when it was waited for
     together: int = 1  # how many processes this stands for
 
 

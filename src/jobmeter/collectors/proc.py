@@ -96,7 +96,11 @@ class ProcSource:
         self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self._switches = Ledger()
-        self._roster = Roster(self._machine, {target.main: target.command} if target.command else {})
+        self._roster = Roster(
+            self._machine,
+            {target.main: target.command} if target.command else {},
+            announced=only_child,  # a shepherd reports the end of its child at once
+        )
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
         self._switches_base: int | None = None
@@ -107,6 +111,7 @@ class ProcSource:
             if not self._counted():
                 self._tree.close()
                 raise NoData(f"process {target.root} has ended")
+            self._roster.begin(self._counted())
         # Counted from here: a shepherd has used a little, something already running much.
         self._base = self._totals = self._add_up(self._counted())
         self._rate = CpuPercent(time.monotonic())
@@ -114,8 +119,10 @@ class ProcSource:
     def read(self, moment: Moment) -> Readings:
         if not (moment.quiet and self._unchanged):
             self._unchanged = self._look()
-        elif self._shares.behind:
-            self._unchanged |= self._memory_shares([process for process in self._counted() if process.alive])
+        else:
+            self._roster.nothing_ran()
+            if self._shares.behind:
+                self._unchanged |= self._memory_shares([process for process in self._counted() if process.alive])
         return {**self._unchanged, **self._cpu(moment.monotonic, last=False)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
@@ -125,7 +132,7 @@ class ProcSource:
         """Read the tree anew."""
         self._tree.refresh()
         counted = self._counted()
-        self._roster.update(counted, self._tree.vanished)
+        self._roster.update(counted, self._vanished())
         self._totals = self._add_up(counted)
         totals = [now - before for now, before in zip(self._totals, self._base)]
         readings: Readings = dict(zip(_COUNTED, totals[1:])) if self._wanted & _FROM_IO else {}
@@ -136,6 +143,7 @@ class ProcSource:
         if not alive:
             return readings
         readings |= self._levels(alive)
+        readings[STATE.key] = [process.stat.state for process in counted if process.alive or self._is_left(process)]
         if HWM_MAX.key in self._wanted and (hwm := self._high_marks.update(alive)) is not None:
             readings[HWM_MAX.key] = hwm
         if self._wanted & _FROM_SMAPS:
@@ -158,7 +166,6 @@ class ProcSource:
             RSS_TOTAL.key: rss,
             VSZ_TOTAL.key: [stat.vsize for stat in stats],
             THREADS.key: [stat.threads for stat in stats],
-            STATE.key: [stat.state for stat in stats],
         }
         if ETIME.key in self._wanted:
             now = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -185,6 +192,15 @@ class ProcSource:
         if self._target.root_is_job and self._tree.root.present:
             members.insert(0, self._tree.root)
         return members
+
+    def _is_left(self, zombie: Process) -> bool:
+        """Whether the job leaves it a zombie: a shepherd holds its own children for a last look alone."""
+        return self._target.root_is_job or zombie.stat.ppid != self._target.root
+
+    def _vanished(self) -> list[Process]:
+        """Those of them that were there before and are gone."""
+        root = [self._tree.root] if self._target.root_is_job and not self._tree.root.present else []
+        return [*root, *self._tree.vanished]
 
     def _add_up(self, counted: list[Process]) -> tuple[int, ...]:
         """The counters by now: each process's own first, then the sum."""
