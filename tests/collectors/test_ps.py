@@ -4,38 +4,39 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Hashable
 from pathlib import Path
 
 import pytest
 
 from jobmeter.collectors import ps
 from jobmeter.collectors.contract import Moment, Target
-from jobmeter.collectors.growth import Growth, Sight
+from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
 from jobmeter.kernel.pslist import ListedTree, Row, parse_duration, parse_ps, read_ps
 from tests.collectors.metering import BURN, BURN_FOR, MIB, children, meter_python
 
 PROCPS = """\
-      1       0  17104  44660  0.1    01:02:03 00:00:07 SLl  /sbin/init splash
-    812       1  30212 160000  0.7  2-03:04:05 1-00:00:01 R+   python3 -c import time; time.sleep(1)
-   2740     812      0      0  0.0       00:00 00:00:00 Z    [python3] <defunct>
+      1       0  17104  44660  0.1    01:02:03   0:07  0.1 SLl  /sbin/init splash
+    812       1  30212 160000  0.7  2-03:04:05 1440:01 45.0 R+   python3 -c import time; time.sleep(1)
+   2739     812   3021  16000  0.0       00:03   0:02 98.9 R    sh -c make
+   2740     812      0      0  0.0       00:00   0:00  0.0 Z    [python3] <defunct>
 """
 
 MACOS = """\
-    1     0  12640 34213380   0.1 12-07:15:47  75:53.64 Ss   /sbin/launchd
-  501     1   3804 33654620   0.0    01:32:10   0:00.02 S    /usr/libexec/UserEventAgent (Aqua)
- 7301   501 102400 34150000   0.6       00:05   0:04.98 R+   /opt/homebrew/bin/python3 -c x = 1
- 7302   501      0        0   0.0           -   0:00.00 Z    <defunct>
- 7303   501    800    33000   0.0       00:01   0:00.01 U
+    1     0  12640 34213380   0.1 12-07:15:47  75:53.64   3.1 Ss   /sbin/launchd
+  501     1   3804 33654620   0.0    01:32:10   0:00.02   0.0 S    /usr/libexec/UserEventAgent (Aqua)
+ 7301   501 102400 34150000   0.6       00:05   0:04.98  99.9 R+   /opt/homebrew/bin/python3 -c x = 1
+ 7302   501      0        0   0.0           -   0:00.00   0.0 Z    <defunct>
+ 7303   501    800    33000   0.0       00:01   0:00.01   0.0 U
 """
 
 
 def test_procps_output_is_read_in_base_units() -> None:
-    init, python, ended = parse_ps(PROCPS)
-    assert init == Row(1, 0, 17104 * 1024, 44660 * 1024, 0.1, 3723.0, 7.0, False, "S", "/sbin/init splash")
+    init, python, shell, ended = parse_ps(PROCPS)
+    assert init == Row(1, 0, 17104 * 1024, 44660 * 1024, 0.1, 3723.0, 7.0, 7, False, "S", "/sbin/init splash")
     assert (python.age, python.cpu) == (2 * 86400 + 3 * 3600 + 245, 86401.0)
     assert python.command == "python3 -c import time; time.sleep(1)"
+    assert (shell.cpu, shell.whole_cpu) == (2.97, 2)  # its percent of three seconds says more than its whole seconds
     assert not ended.alive
 
 
@@ -43,6 +44,7 @@ def test_macos_output_is_read_with_its_hundredths() -> None:
     launchd, agent, python, ended, nameless = parse_ps(MACOS)
     assert (launchd.cpu, launchd.hundredths) == (75 * 60 + 53.64, True)
     assert (agent.cpu, agent.age) == (0.02, 5530.0)
+    # Its percent decays with time, and is not over the whole life.
     assert (python.rss, python.state, python.cpu) == (100 * MIB, "R", 4.98)
     assert ended.age is None
     assert nameless.command == ""
@@ -90,7 +92,7 @@ def test_a_ps_that_does_not_know_the_options_is_no_data(monkeypatch: pytest.Monk
 
 
 def row(pid: int, ppid: int, age: float = 10.0, cpu: float = 0.0) -> Row:
-    return Row(pid, ppid, 0, 0, 0.0, age, cpu, False, "S", "x")
+    return Row(pid, ppid, 0, 0, 0.0, age, cpu, int(cpu), False, "S", "x")
 
 
 def test_the_tree_is_all_that_descends_from_the_root_and_not_the_root() -> None:
@@ -116,69 +118,107 @@ def test_a_younger_process_under_an_old_pid_is_another_one() -> None:
     assert not tree.members
 
 
-def growth(shortest: float = 0.25, youngest: float = 0.25, **begun: Sight) -> Growth:
-    sights: dict[Hashable, Sight] = dict(begun.items())
-    return Growth(0.0, sights, shortest=shortest, youngest=youngest)
+class Listing:
+    """A `ps` program that prints what the test says, and a source that follows process 10 with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._output = folder / "listing"
+        (folder / "ps").write_text(f"#!/bin/sh\ncat {self._output}\n")
+        (folder / "ps").chmod(0o755)
+        self.source: ps.PsSource
+
+    def begin(self, *lines: str, attached: bool = False) -> None:
+        self.show(*lines)
+        self.source = ps.PsCollector().open(Target(10, 11, root_is_job=attached), frozenset())
+
+    def show(self, *lines: str) -> None:
+        self._output.write_text("".join(f"{line}\n" for line in lines))
+
+    def cpu(self, *lines: str) -> float:
+        self.show(*lines)
+        return float(self.source.read(Moment(time.monotonic()))["ps_cpu_seconds"])  # type: ignore[arg-type]
 
 
-def test_a_process_that_exits_keeps_what_it_used() -> None:
-    job = growth()
-    job.update(1.0, {"a": Sight(0.5, 1.0), "b": Sight(0.25, 1.0)})
-    job.update(2.0, {"a": Sight(1.5, 2.0)})
-    job.update(3.0, {})
-    assert job.seconds() == 1.75
+@pytest.fixture
+def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Listing:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return Listing(tmp_path)
 
 
-def test_what_was_used_before_the_meter_came_is_not_counted() -> None:
-    job = growth(old=Sight(100.0, 500.0))
-    job.update(1.0, {"old": Sight(100.5, 501.0)})
-    assert job.seconds() == 0.5
-    assert job.percent(["old"]) == 50.0
-    job.update(2.0, {})
-    assert job.seconds() == 0.5
+def line(pid: int, ppid: int, cpu: str, age: str = "01:00", pcpu: float = 0.0, state: str = "S") -> str:
+    return f"{pid} {ppid} 100 1000 0.1 {age} {cpu} {pcpu} {state} command"
 
 
-def test_a_counter_that_falls_changes_nothing() -> None:
-    job = growth(a=Sight(0.0, 0.0))
-    job.update(1.0, {"a": Sight(1.0, 1.0)})
-    job.update(2.0, {"a": Sight(0.0, 2.0)})
-    assert job.seconds() == 1.0
-    assert job.percent(["a"]) == 0.0
+def test_what_a_parent_waited_for_counts_once(listing: Listing) -> None:
+    listing.begin(line(10, 1, "0:00"), line(11, 10, "0:00"))
+    assert 3.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "0:01"), line(12, 11, "0:02"))
+    assert 4.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "0:04"))
+    assert 4.0 == listing.cpu(line(10, 1, "0:04"))
 
 
-def test_one_that_can_no_longer_be_read_is_counted_as_last_seen() -> None:
-    job = growth(a=Sight(0.0, 0.0))
-    job.update(1.0, {"a": Sight(1.0, 1.0)})
-    job.update(2.0, {"a": Sight(None, None)})
-    assert job.seconds() == 1.0
+def test_what_nobody_waited_for_is_kept_as_last_seen(listing: Listing) -> None:
+    listing.begin(line(10, 1, "0:00"), line(11, 10, "0:00"))
+    assert 3.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "0:01"), line(12, 11, "0:02"))
+    assert 3.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "0:01"))
+    assert 4.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "0:02"))
 
 
-def test_a_process_first_seen_has_its_rate_since_birth() -> None:
-    job = growth()
-    job.update(10.0, {"young": Sight(1.0, 2.0)})
-    assert job.percent(["young"]) == 50.0
+def test_where_parents_inherit_nothing_who_ended_keeps_what_it_used(listing: Listing) -> None:
+    listing.begin(line(10, 1, "0:00.00"), line(11, 10, "0:00.00"))
+    assert 0.75 == listing.cpu(line(10, 1, "0:00.00"), line(11, 10, "0:00.50"), line(12, 11, "0:00.25"))
+    assert 1.75 == listing.cpu(line(10, 1, "0:09.00"), line(11, 10, "0:01.50"))
+    assert 1.75 == listing.cpu(line(10, 1, "0:09.00"))
 
 
-def test_a_process_cannot_be_older_than_the_look_that_did_not_show_it() -> None:
-    job = growth()
-    job.update(1.0, {"young": Sight(0.5, 30.0)})
-    assert job.percent(["young"]) == 50.0
+def test_what_was_used_before_the_meter_came_is_not_counted(listing: Listing) -> None:
+    listing.begin(line(10, 1, "1:00"), line(11, 10, "2:00"), attached=True)
+    assert 3.0 == listing.cpu(line(10, 1, "1:01"), line(11, 10, "2:02"))
 
 
-def test_a_rate_is_never_the_lifetime_average() -> None:
-    job = growth(a=Sight(0.0, 0.0))
-    job.update(100.0, {"a": Sight(0.0, 100.0)})
-    job.update(101.0, {"a": Sight(1.0, 101.0)})
-    assert job.percent(["a"]) == 100.0
+def test_a_time_that_falls_or_is_not_shown_changes_nothing(listing: Listing) -> None:
+    listing.begin(line(10, 1, "0:00"), line(11, 10, "0:00"))
+    assert 5.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "0:05"))
+    assert 5.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "0:00", state="Z"))
+    assert 5.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "-", state="Z"))
 
 
-def test_too_short_a_span_tells_no_rate() -> None:
-    job = growth(shortest=4.0)
-    job.update(1.0, {"a": Sight(0.0, 0.1)})
-    job.update(2.0, {"a": Sight(2.0, 1.1)})
-    assert job.percent(["a"]) is None
-    job.update(5.0, {"a": Sight(4.0, 4.1)})
-    assert job.percent(["a"]) == 100.0
+def test_no_use_is_not_reported_of_what_is_too_young_to_tell(listing: Listing) -> None:
+    young = [line(10, 1, "0:00"), line(11, 10, "0:00"), line(12, 11, "0:00", age="00:00", state="R")]
+    listing.begin(*young)
+    listing.source._rate = CpuPercent(time.monotonic() - 60)  # a span that is long enough
+    assert "ps_pdcpu" not in listing.source.read(Moment(time.monotonic()))
+    listing.show(*young[:2])
+    assert "ps_pdcpu" not in listing.source.read(Moment(time.monotonic()))
+    assert 0.0 == listing.source.read(Moment(time.monotonic(), quiet=True))["ps_pdcpu"]
+
+
+BURNERS = """\
+import resource, subprocess, sys, time
+body = "import time\\nwhile time.process_time() < %s: pass"
+def burner(seconds): return subprocess.Popen([sys.executable, "-I", "-S", "-c", body % seconds])
+began = time.monotonic()
+{}
+used = sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+open({!r}, "w").write(f"{{used}} {{time.monotonic() - began}}")
+"""
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        pytest.param("burner(5).wait()", id="one"),
+        pytest.param("for _ in range(5): burner(1.1).wait()", id="in turn"),
+        pytest.param("for _ in range(50): burner(0.1).wait()", id="many short ones"),
+        pytest.param("for child in [burner(2.5) for _ in range(3)]: child.wait()", id="in parallel"),
+    ],
+)
+def test_cpu_of_children_is_known_to_the_second_and_as_a_rate_to_a_quarter(tmp_path: Path, load: str) -> None:
+    done = meter_python(BURNERS.format(load, f"{tmp_path}/truth"), ["ps_*"])
+    used, wall = map(float, (tmp_path / "truth").read_text().split())
+    # What the interpreter takes to end comes after its own account.
+    assert used - 1 <= done.total("ps_cpu_seconds") <= used + 0.1
+    assert done.peak("ps_pdcpu") >= 0.6 * 100 * used / wall
+    assert done.peak("ps_pdcpu") <= 100 * (os.cpu_count() or 1)
 
 
 def test_cpu_of_a_child_is_known_to_the_second() -> None:

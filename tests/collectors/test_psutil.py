@@ -36,6 +36,22 @@ def test_cpu_of_a_child_that_exits_is_kept() -> None:
     assert 0.95 <= done.total("psutil_cpu_seconds") <= 1.3
 
 
+def test_cpu_of_short_children_in_turn_is_all_counted_and_reads_as_busy(tmp_path: Path) -> None:
+    program = (
+        "import resource, subprocess, sys, time\n"
+        "body = 'import time\\nwhile time.process_time() < 0.1: pass'\n"
+        "began = time.monotonic()\n"
+        "for _ in range(15): subprocess.run([sys.executable, '-I', '-S', '-c', body])\n"
+        "both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
+        "used = sum(u.ru_utime + u.ru_stime for u in both)\n"
+        f"open('{tmp_path}/truth', 'w').write(f'{{used}} {{time.monotonic() - began}}')\n"
+    )
+    done = meter_python(program, ["psutil_*"])
+    used, wall = map(float, (tmp_path / "truth").read_text().split())
+    assert done.total("psutil_cpu_seconds") == pytest.approx(used, rel=0.05, abs=0.05)
+    assert done.peak("psutil_cpu_percent") >= 0.8 * 100 * used / wall
+
+
 def test_memory_of_a_tree_is_summed() -> None:
     done = meter_python(children(f"held = b'x' * {100 * MIB}; time.sleep(1)", 2), ["psutil_*"], 0.2)
     assert 200 * MIB <= done.peak("psutil_rss_total") <= 300 * MIB

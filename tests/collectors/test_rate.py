@@ -53,3 +53,13 @@ def test_a_rate_is_never_above_all_cpus_nor_below_zero() -> None:
 @pytest.mark.parametrize("seconds", [1 / 3, 2 / 3])
 def test_a_rate_has_two_digits_after_the_point(seconds: float) -> None:
     assert round(100 * seconds, 2) == CpuPercent(0.0).update(1.0, seconds, 1.0)
+
+
+def test_a_coarse_counter_needs_four_ticks_of_time() -> None:
+    rate = CpuPercent(0.0, tick=1.0)
+    assert [None, 75.0] == [rate.update(3.9, 3.0, 3.9), rate.update(4.0, 3.0, 4.0)]
+
+
+def test_a_short_job_with_a_coarse_counter_has_a_rate_when_it_used_four_ticks() -> None:
+    ends = [CpuPercent(0.0, tick=1.0).update(2.5, used, 2.5, last=True) for used in (3.0, 4.0)]
+    assert [None, 160.0] == ends

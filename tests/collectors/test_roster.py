@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -21,14 +20,29 @@ def stat(*, start: int = 0, ticks: int = 0, rss: int = 0, comm: bytes = b"sh") -
     return Stat(comm, "S", 1, 0, 0, 0, 0, ticks // 2, ticks - ticks // 2, 99, 99, 1, start, 0, rss)
 
 
+class Clock:
+    """Seconds since boot, as the test says."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
     return tmp_path
 
 
 @pytest.fixture
-def roster(proc: Path) -> Roster:
-    return Roster(Machine(proc=str(proc)), {1: "the command as given"})
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def roster(proc: Path, clock: Clock) -> Roster:
+    return Roster(Machine(proc=str(proc)), {1: "the command as given"}, announced=1, clock=clock)
 
 
 def command(proc: Path, pid: int, content: bytes) -> None:
@@ -36,10 +50,12 @@ def command(proc: Path, pid: int, content: bytes) -> None:
     (proc / str(pid) / "cmdline").write_bytes(content)
 
 
-def test_a_process_is_listed_with_its_own_use_and_the_largest_size_it_was_seen_at(proc: Path, roster: Roster) -> None:
+def test_a_process_is_listed_with_its_own_use_and_the_largest_size_it_was_seen_at(
+    proc: Path, roster: Roster, clock: Clock
+) -> None:
     command(proc, 42, b"python\0train.py\0")
-    boot = time.clock_gettime(time.CLOCK_BOOTTIME)
-    trainer = process(42, start=int((boot - 10) * TICKS_PER_SECOND))
+    trainer = process(42, start=1005 * TICKS_PER_SECOND)
+    clock.now = 1015.0
     for ticks, rss in ((10, 100), (30, 900), (50, 300)):
         trainer.stat = trainer.stat._replace(user=ticks, system=ticks, rss=rss)
         roster.update([trainer], [])
@@ -51,7 +67,67 @@ def test_a_process_is_listed_with_its_own_use_and_the_largest_size_it_was_seen_a
         use.rss_peak_bytes,
         use.together,
     )
-    assert 10 == pytest.approx(use.seconds, abs=1)
+    assert 10.0 == use.seconds
+
+
+def lived(roster: Roster) -> dict[int, float]:
+    return {use.identity.pid: use.seconds for use in roster.listed()}
+
+
+def test_what_a_process_did_before_the_measurement_began_is_left_out(roster: Roster, clock: Clock) -> None:
+    old = process(42, start=100 * TICKS_PER_SECOND, ticks=500)
+    roster.begin([old])
+    clock.now = 1003.0
+    old.stat = stat(start=100 * TICKS_PER_SECOND, ticks=520)
+    roster.update([old], [])
+    [use] = roster.listed()
+    assert (3.0, 20 / TICKS_PER_SECOND) == (use.seconds, use.cpu_seconds)
+
+
+def test_a_process_lives_on_while_nothing_ran_and_ends_in_the_middle_of_the_gap(roster: Roster, clock: Clock) -> None:
+    sleeper, other = process(42), process(43)
+    roster.update([sleeper, other], [])
+    clock.now = 1006.0
+    roster.nothing_ran()
+    assert {42: 6.0, 43: 6.0} == lived(roster)
+    clock.now = 1008.0
+    roster.update([other], [sleeper])
+    assert {42: 7.0, 43: 8.0} == lived(roster)
+
+
+def test_a_zombie_ended_when_it_was_first_seen_as_one(roster: Roster, clock: Clock) -> None:
+    roster.update([child := process(42)], [])
+    clock.now = 1002.0
+    child.stat = child.stat._replace(state="Z")
+    roster.update([child], [])
+    for clock.now in (1010.0, 1020.0):
+        roster.update([child], [])
+    assert ({42: 1.0}, []) == (lived(roster), roster.live())
+    roster.update([], [child])
+    assert {42: 1.0} == lived(roster)
+
+
+def test_a_process_that_came_and_became_a_zombie_between_two_looks_ended_after_it_began(
+    roster: Roster, clock: Clock
+) -> None:
+    clock.now = 1010.0
+    child = process(42, start=1008 * TICKS_PER_SECOND)
+    child.stat = child.stat._replace(state="Z")
+    roster.update([child], [])
+    assert {42: 1.0} == lived(roster)
+
+
+def test_the_end_of_the_main_process_is_the_moment_of_the_look_and_that_of_its_last_children(
+    roster: Roster, clock: Clock
+) -> None:
+    main, child = process(1), process(42)
+    roster.update([main, child], [])
+    clock.now = 1001.0
+    main.stat = main.stat._replace(state="Z")
+    roster.update([main], [child])
+    clock.now = 1005.0
+    roster.update([], [main])
+    assert {1: 1.0, 42: 1.0} == lived(roster)
 
 
 def test_a_command_line_is_read_anew_when_the_process_executes_another_program(proc: Path, roster: Roster) -> None:

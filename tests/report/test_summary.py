@@ -48,7 +48,8 @@ def test_a_full_record_is_told_in_a_few_lines() -> None:
     asked = {"cpus": 2.0, "memory_bytes": 4.0 * GIB, "runtime_seconds": 60.0}
     assert [
         "jobmeter: train completed after 12.30 s",
-        "  CPU        21.40 s, 174 % on average, 87 % of the 2 CPUs requested [exact, perf], 199 % at most [sampled, perf]",
+        "  CPU        21.40 s, 174 % on average, 87 % of the 2 CPUs requested [exact, perf], "
+        "199 % at most [sampled, perf]",
         "  memory     3 GiB at most, 75 % of the 4 GiB requested [exact, cgroup], 1.5 GiB on average [sampled, cgroup]",
         "  disk       4 KiB read, 0 B written",
         "  processes  7 at most",

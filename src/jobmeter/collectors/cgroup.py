@@ -23,7 +23,10 @@ def _gauge(key: str, unit: str, quality: Quality, help: str, gauge: Gauge = Gaug
 
 
 MEM_PEAK = _gauge(
-    "mem_peak", "bytes", Quality.EXACT, "Highest memory charged: the job's, its page cache and the kernel's for it.",
+    "mem_peak",
+    "bytes",
+    Quality.EXACT,
+    "Highest memory charged: the job's, its page cache and the kernel's for it.",
     Gauge.MARK,
 )
 MEM_CURRENT = _gauge(
@@ -38,7 +41,10 @@ WORKING_SET = _gauge(
 SWAP = _gauge("swap", "bytes", Quality.SAMPLED, "Memory swapped out.")
 CPU = _counter("cpu_seconds", "seconds", "CPU time of all that ever ran in the job's group.")
 CPU_PERCENT = _gauge(
-    "cpu_percent", "percent", Quality.SAMPLED, "CPU in use, as a rate of cgroup_cpu_seconds; 100 is one core.",
+    "cpu_percent",
+    "percent",
+    Quality.SAMPLED,
+    "CPU in use, as a rate of cgroup_cpu_seconds; 100 is one core.",
     Gauge.RATE,
 )
 CPU_USER = _counter("cpu_user_seconds", "seconds", "The part of cgroup_cpu_seconds in user space.")
@@ -114,7 +120,7 @@ class CgroupSource:
         return self._read(last=False)
 
     def peek(self, moment: Moment) -> Readings:
-        if not (self._wanted & _MEMORY and self._peeks.covers()):
+        if moment.quiet or not (self._wanted & _MEMORY and self._peeks.covers()):
             return {}
         with self._peeks:
             return _known(self._memory())

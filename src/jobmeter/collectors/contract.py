@@ -52,13 +52,13 @@ class Ending(NamedTuple):
 
 
 class ProcessUse(NamedTuple):
-    """One process in the run record."""
+    """One process in the run record: what it did during the measurement."""
 
     identity: Identity
     cmd: str
     cpu_seconds: float
     rss_peak_bytes: int
-    seconds: float
+    seconds: float  # from its start, or that of the measurement, to its end, not to when it was waited for
     together: int = 1  # how many processes this stands for
 
 
@@ -72,9 +72,11 @@ Readings = dict[str, Union[Value, Column]]
 class Source(Protocol):
     """Reads the measurements of one job. An error costs this reading, nothing else.
 
-    A source may also be a `Pulse` or a `ProcessLister`, and may have `peek(moment) -> Readings` (levels that are
-    cheap to read, asked for often; the source bounds what that costs), `incomplete() -> keys` (they are at least what they say) and
-    `outran(cpu_nanoseconds) -> bool` (it saw more CPU used than a pulse shows).
+    A source may also be a `Pulse` or a `ProcessLister`, and may have
+
+    - `peek(moment) -> Readings`: levels that are cheap to read, asked for often; the source bounds what that costs;
+    - `incomplete() -> keys`: they are at least what they say;
+    - `outran(cpu_nanoseconds) -> bool`: it saw more CPU used than a pulse shows.
     """
 
     def read(self, moment: Moment) -> Readings: ...

@@ -70,8 +70,8 @@ _NO_IO = (0, 0, 0, 0)
 class ProcCollector:
     name = "proc"
     measurements = (
-        RSS, RSS_TOTAL, PSS_TOTAL, USS_TOTAL, MEMORY, SWAP_TOTAL, VSZ_TOTAL, HWM_MAX, CPU, CPU_PERCENT, THREADS, PROCESSES,
-        READ, WRITE, READ_OPS, WRITE_OPS, MAJOR_FAULTS, SWITCHES, STATE, CMD, ETIME,
+        RSS, RSS_TOTAL, PSS_TOTAL, USS_TOTAL, MEMORY, SWAP_TOTAL, VSZ_TOTAL, HWM_MAX, CPU, CPU_PERCENT, THREADS,
+        PROCESSES, READ, WRITE, READ_OPS, WRITE_OPS, MAJOR_FAULTS, SWITCHES, STATE, CMD, ETIME,
     )  # fmt: skip
     default = frozenset(
         m.key for m in (RSS_TOTAL, PSS_TOTAL, MEMORY, HWM_MAX, CPU, CPU_PERCENT, PROCESSES, READ, WRITE, MAJOR_FAULTS)
@@ -101,7 +101,11 @@ class ProcSource:
         self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self._switches = Ledger()
-        self._roster = Roster(self._machine, {target.main: target.command} if target.command else {})
+        self._roster = Roster(
+            self._machine,
+            {target.main: target.command} if target.command else {},
+            announced=only_child,  # a shepherd reports the end of its child at once
+        )
         self._peeks = Allowance(share=0.01, at_first=0.005)
         self._search = Allowance(share=0.005, at_first=0.002)
         self._high_marks = HighMarks(self._machine)
@@ -115,6 +119,7 @@ class ProcSource:
             if not self._counted():
                 self._tree.close()
                 raise NoData(f"process {target.root} has ended")
+            self._roster.begin(self._counted())
         # Counted from here: a shepherd has used a little, something already running much.
         self._base = self._totals = self._add_up(self._counted())
         self._rate = CpuPercent(time.monotonic())
@@ -122,13 +127,17 @@ class ProcSource:
     def read(self, moment: Moment) -> Readings:
         if not (moment.quiet and self._counter_readings):
             self._look()
-        elif self._shares.behind:
-            self._level_readings |= self._memory_shares(_holding(self._counted()))
+        else:
+            self._roster.nothing_ran()
+            if self._shares.behind:
+                self._level_readings |= self._memory_shares(_holding(self._counted()))
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic, last=False)}
 
     def peek(self, moment: Moment) -> Readings:
         """The levels alone, as far as the allowances go."""
-        if not self._peeks.covers():
+        if moment.quiet:
+            self._roster.nothing_ran()
+        if moment.quiet or not self._peeks.covers():
             return {}
         with self._peeks:
             if self._search.covers():
@@ -160,7 +169,7 @@ class ProcSource:
         """Find who belongs to the job by now."""
         self._tree.refresh(find_new=find_new)
         counted = self._counted()
-        self._roster.update(counted, self._tree.vanished)
+        self._roster.update(counted, self._vanished())
         return counted
 
     def _levels(self, counted: list[Process]) -> Readings:
@@ -172,6 +181,7 @@ class ProcSource:
         if not holding:
             return readings
         readings |= self._from_stat(alive, holding)
+        readings[STATE.key] = [process.stat.state for process in counted if process.alive or self._is_left(process)]
         if HWM_MAX.key in self._wanted and (hwm := self._high_marks.update(alive)) is not None:
             readings[HWM_MAX.key] = hwm
         return readings
@@ -190,7 +200,6 @@ class ProcSource:
             RSS_TOTAL.key: rss,
             VSZ_TOTAL.key: [process.stat.vsize for process in holding],
             THREADS.key: [stat.threads for stat in stats],
-            STATE.key: [stat.state for stat in stats],
         }
         if ETIME.key in self._wanted:
             now = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -222,6 +231,15 @@ class ProcSource:
         if self._target.root_is_job and self._tree.root.present:
             members.insert(0, self._tree.root)
         return members
+
+    def _is_left(self, zombie: Process) -> bool:
+        """Whether the job leaves it a zombie: a shepherd holds its own children for a last look alone."""
+        return self._target.root_is_job or zombie.stat.ppid != self._target.root
+
+    def _vanished(self) -> list[Process]:
+        """Those of them that were there before and are gone."""
+        root = [self._tree.root] if self._target.root_is_job and not self._tree.root.present else []
+        return [*root, *self._tree.vanished]
 
     def _add_up(self, counted: list[Process]) -> tuple[int, ...]:
         """The counters by now: each process's own first, then the sum."""

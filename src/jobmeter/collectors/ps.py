@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
 
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
-from jobmeter.collectors.growth import Growth, Sight
-from jobmeter.collectors.rate import SHORTEST_SPAN
+from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
+from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.procfs import printable
+from jobmeter.kernel.procfs import Identity, printable
 from jobmeter.kernel.pslist import ListedTree, Row, read_ps
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
@@ -30,19 +29,22 @@ PMEM_TOTAL = _gauge("pmem_total", "percent", Across.SUM, "Share of the machine's
 ETIME = _gauge("etime", "seconds", Across.MAX, "Age of the oldest process.")
 STAT = Measurement(
     "ps_stat", "text", Kind.CATEGORY, Across.TALLY, Quality.SAMPLED,
-    "What processes were doing: R running, S sleeping, D or U waiting for a disk, I idle, T stopped.",
+    "What processes were doing: R running, S sleeping, D or U waiting for a disk, I idle, Z ended, T stopped.",
 )  # fmt: skip
 CPU = Measurement(
     "ps_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.AT_LEAST,
-    "CPU time of the processes that were seen, each as last seen; on Linux in whole seconds.",
+    "CPU time of the tree, on Linux to the second; of processes that nobody waited for, as last seen.",
 )  # fmt: skip
 PDCPU = _gauge(
-    "pdcpu", "percent", Across.SUM, "CPU in use since the last look, or since birth if there was none; 100 is one core."
-)._replace(gauge=Gauge.RATE)
+    "pdcpu", "percent", Across.LAST,
+    "CPU in use, as a rate of ps_cpu_seconds, on Linux over four seconds or more; 100 is one core.",
+)._replace(gauge=Gauge.RATE)  # fmt: skip
 CMD = Measurement("ps_cmd", "text", Kind.LABEL, Across.LAST, Quality.SAMPLED, "Command lines.")
 
-_TICKS_OF_A_RATE = 4
-"""Whole seconds of CPU time over whole seconds: a rate over so many of them is right to within a quarter."""
+_GROWN_UP = 1.0
+"""Seconds of age from which `ps` shows what a process used on Linux, where it counts whole ones."""
+_PASSES = 4
+"""How often `ps` is run at a time at most, while processes end."""
 
 
 class PsCollector:
@@ -64,53 +66,96 @@ class PsSource:
         self._target = target
         self._tree = ListedTree(target.root)
         self._looked = 0.0
-        self._rows: dict[Hashable, Row] = {}
+        self._rows: dict[Identity, Row] = {}
+        self._accounts: dict[Identity, Account] = {}
+        self._ledger = Ledger()
+        self._young: set[Identity] = set()  # too young for `ps` to show what they used
+        self._died_young = False  # some did, since the last rate
+        before = time.monotonic()
         self._look()
         if not self._rows:
             raise NoData(f"there is no process {target.root}")
-        tick = 0.01 if any(row.hundredths for row in self._rows.values()) else 1.0
-        self._growth = Growth(
-            self._looked,
-            self._sights(),
-            shortest=max(_TICKS_OF_A_RATE * tick, SHORTEST_SPAN),
-            youngest=_TICKS_OF_A_RATE,  # ages are in whole seconds everywhere
-        )
+        self._base = self._milliseconds
+        self._rated = 0.0
+        self._rate = CpuPercent(before, tick=0.01 if self._hundredths else 1.0)
 
     def read(self, moment: Moment) -> Readings:
+        before = time.monotonic()
         if not moment.quiet:
             self._look()
-        self._growth.update(self._looked if not moment.quiet else time.monotonic(), self._sights())
-        return self._readings()
+        return {**self._levels(), **self._cpu(before, quiet=moment.quiet, last=False)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self.read(moment)
+        before = time.monotonic()
+        self._look()
+        # What was there before and had used part of a second has no beginning to count from.
+        return {**self._levels(), **self._cpu(before, quiet=False, last=not self._target.root_is_job)}
 
     def _look(self) -> None:
-        self._tree.refresh()
+        for _ in range(_PASSES):
+            self._tree.refresh()
+            # Who is reaped between the listing of its parent and its own is in neither: then all are listed once more.
+            if not any(row.whole_cpu and not row.hundredths for row in self._tree.vanished):
+                break
         self._looked = time.monotonic()
-        self._rows = {(pid, self._tree.births[pid]): row for pid, row in self._tree.members.items()}
-        if self._target.root_is_job and self._tree.root is not None:
-            self._rows[(self._target.root, 0)] = self._tree.root
+        members = {Identity(pid, self._tree.births[pid]): row for pid, row in self._tree.members.items()}
+        root = {Identity(self._target.root, 0): self._tree.root} if self._tree.root is not None else {}
+        everyone = {**root, **members}
+        self._rows = everyone if self._target.root_is_job else members
+        self._hundredths = any(row.hundredths for row in everyone.values())
+        # A shepherd is no part of the job, but on Linux inherits the accounts of all it waited for.
+        counted = self._rows if self._hundredths else everyone
+        self._accounts = {who: self._account(who, row) for who, row in counted.items()}
+        (self._milliseconds,) = self._ledger.update(self._accounts) or (0,)
+        self._died_young |= not self._young <= self._rows.keys()
+        self._young = {who for who, row in self._rows.items() if row.alive and self._is_young(row)}
 
-    def _sights(self) -> dict[Hashable, Sight]:
-        return {who: Sight(row.cpu, row.age) for who, row in self._rows.items()}
+    def _is_young(self, row: Row) -> bool:
+        return row.age is not None and row.age < _GROWN_UP and not row.hundredths
 
-    def _readings(self) -> Readings:
-        readings: Readings = {CPU.key: self._growth.seconds()}
-        living = {who: row for who, row in self._rows.items() if row.alive}
-        if not living:
-            return readings
-        rows = living.values()
+    def _account(self, who: Identity, row: Row) -> Account:
+        """What it used by now. One that ended may be shown with less, or with none."""
+        before = self._accounts.get(who)
+        used = max(round(1000 * (row.cpu or 0.0)), before.used[0] if before else 0)
+        if row.hundredths:
+            return Account(row.ppid, used, 0, (used,))  # of the process alone: no parent takes it over
+        # Whether a parent took over what a child used is seen by its own time, in whole seconds: cut off, the sum of
+        # two is never less than the two are.
+        whole = max(row.whole_cpu, before.faults if before else 0)
+        return Account(row.ppid, whole, whole, (used,))
+
+    def _cpu(self, before: float, *, quiet: bool, last: bool) -> Readings:
+        seconds = (self._milliseconds - self._base) / 1000
+        if seconds == self._rated and (self._young or self._died_young) and not quiet:
+            return {CPU.key: seconds}  # nothing, as far as can be told: that is not to say that nothing was used
+        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
+        if percent is None:
+            return {CPU.key: seconds}
+        self._rated = seconds
+        self._died_young = False
+        return {CPU.key: seconds, PDCPU.key: percent}
+
+    def _levels(self) -> Readings:
+        rows = [row for row in self._rows.values() if row.alive]
+        if not rows:
+            return {}
         rss, vsz, pmem = [row.rss for row in rows], [row.vsz for row in rows], [row.pmem for row in rows]
-        readings |= {RSS.key: rss, RSS_TOTAL.key: rss, VSZ.key: vsz, VSZ_TOTAL.key: vsz}
-        readings |= {PMEM.key: pmem, PMEM_TOTAL.key: pmem}
-        readings[STAT.key] = [row.state for row in rows]
         since = time.monotonic() - self._looked
-        readings[ETIME.key] = [round(row.age + since, 2) for row in rows if row.age is not None]
-        readings[CMD.key] = [printable(row.command.encode()) for row in rows]
-        if (percent := self._growth.percent(list(living))) is not None:
-            readings[PDCPU.key] = percent
-        return readings
+        return {
+            RSS.key: rss,
+            RSS_TOTAL.key: rss,
+            VSZ.key: vsz,
+            VSZ_TOTAL.key: vsz,
+            PMEM.key: pmem,
+            PMEM_TOTAL.key: pmem,
+            STAT.key: [row.state for row in self._rows.values() if row.alive or self._is_left(row)],
+            ETIME.key: [round(row.age + since, 2) for row in rows if row.age is not None],
+            CMD.key: [printable(row.command.encode()) for row in rows],
+        }
+
+    def _is_left(self, zombie: Row) -> bool:
+        """Whether the job leaves it a zombie: a shepherd holds its own children for a last look alone."""
+        return self._target.root_is_job or zombie.ppid != self._target.root
 
     def close(self) -> None:
         return

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
-from jobmeter.collectors.growth import Growth, Sight
-from jobmeter.collectors.rate import SHORTEST_SPAN
-from jobmeter.collectors.roster import Dead
+from jobmeter.collectors.rate import CpuPercent
+from jobmeter.collectors.roster import Dead, end_between
 from jobmeter.errors import NoData
+from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
 from jobmeter.kernel.procfs import Identity, printable
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
@@ -28,13 +27,16 @@ PSS_TOTAL = Measurement(
     "Resident memory, what is shared counted once (PSS); on Linux only.",
 )  # fmt: skip
 CPU_PERCENT = Measurement(
-    "psutil_cpu_percent", "percent", Kind.GAUGE, Across.SUM, Quality.SAMPLED,
-    "CPU in use since the last look, or since birth if there was none; 100 is one core.", Gauge.RATE,
+    "psutil_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.SAMPLED,
+    "CPU in use, as a rate of psutil_cpu_seconds; 100 is one core.", Gauge.RATE,
 )  # fmt: skip
 CPU = Measurement(
     "psutil_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.AT_LEAST,
-    "CPU time of the processes that were seen, each as last seen.",
+    "CPU time of the tree; of processes that nobody waited for, and on macOS of all that ended, as last seen.",
 )  # fmt: skip
+
+_PASSES = 4
+"""How often the processes are read at a time at most, while some of them end."""
 
 
 def _library() -> Any:
@@ -59,21 +61,41 @@ class PsutilCollector:
 
 
 class _Member:
-    """A process of the job, as last seen."""
+    """A process of the job, as last seen; `cpu` is None while nothing could be read of it."""
 
-    __slots__ = ("age", "alive", "cmd", "cpu", "process", "rss", "rss_peak")
+    __slots__ = (
+        "base", "born", "children_cpu", "cmd", "cpu", "ended", "parent",
+        "process", "rss", "rss_peak", "since", "zombie",
+    )  # fmt: skip
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, born: float) -> None:
         self.process = process
-        self.alive = True
+        self.born = born
+        self.parent = 0
+        self.zombie = False
         self.cmd = ""
         self.cpu: float | None = None
+        self.children_cpu = 0.0  # of those it waited for; always 0 on macOS
+        self.base = 0.0  # CPU time of its own before the measurement began
         self.rss = self.rss_peak = 0
-        self.age = 0.0
+        self.since = 0.0
+        self.ended: float | None = None
 
-    def use(self) -> ProcessUse:
-        identity = Identity(self.process.pid, round(self.process.create_time() * TICKS_PER_SECOND))
-        return ProcessUse(identity, self.cmd, round(self.cpu or 0.0, 2), self.rss_peak, round(self.age, 2))
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.process.pid, round(self.born * TICKS_PER_SECOND))
+
+    def account(self) -> Account:
+        children = round(1000 * self.children_cpu)
+        used = round(1000 * (self.cpu or 0.0)) + children
+        # Whether a parent took over what a child used is seen by its count of that.
+        return Account(self.parent, used, children, (used,))
+
+    def use(self, lived: float) -> ProcessUse:
+        """What it used; it lives at `lived` unless it has ended."""
+        seconds = max((lived if self.ended is None else self.ended) - self.since, 0.0)
+        cpu = max((self.cpu or 0.0) - self.base, 0.0)
+        return ProcessUse(self.identity, self.cmd, round(cpu, 2), self.rss_peak, round(seconds, 2))
 
 
 class PsutilSource:
@@ -85,8 +107,10 @@ class PsutilSource:
         self._wants_pss = PSS_TOTAL.key in wanted
         self._allowance = Allowance(0.01, 0.06)
         self._pss_cost = 0.0
-        self._members: dict[Hashable, _Member] = {}
+        self._members: dict[Process, _Member] = {}
         self._dead = Dead()
+        self._ledger = Ledger()
+        self._shepherd = Account(0, 0, 0, (0,))
         try:
             self._root: Process = self._psutil.Process(target.root)
             # psutil's birthdays on Linux are off by up to a second, all by the same:
@@ -94,38 +118,80 @@ class PsutilSource:
             self._skew = 0.0 if target.root_is_job else time.time() - self._psutil.Process(target.main).create_time()
         except self._psutil.Error as error:
             raise NoData(f"psutil: {error}") from None
+        self._lived = before = time.monotonic()  # every member that has not ended was alive then
         self._look()
-        self._growth = Growth(time.monotonic(), self._sights(), shortest=SHORTEST_SPAN, youngest=SHORTEST_SPAN)
+        # Counted from here: what already runs may have used much.
+        self._base = self._milliseconds
+        self._rate = CpuPercent(before)
+        for member in self._members.values():
+            member.since, member.base = self._lived, member.cpu or 0.0
 
     def read(self, moment: Moment) -> Readings:
-        if not moment.quiet:
+        return self._read_all(quiet=moment.quiet, last=False)
+
+    def finish(self, moment: Moment, ending: Ending) -> Readings:
+        return self._read_all(quiet=False, last=True)
+
+    def _read_all(self, *, quiet: bool, last: bool) -> Readings:
+        before = time.monotonic()
+        if quiet:
+            self._lived = before  # nothing of the job ran: none ended
+        else:
             self._look()
-        self._growth.update(time.monotonic(), self._sights())
-        readings: Readings = {CPU.key: self._growth.seconds()}
-        alive = {who: member for who, member in self._members.items() if member.alive}
-        if alive:
-            readings[RSS_TOTAL.key] = [member.rss for member in alive.values()]
-        if (percent := self._growth.percent(list(alive))) is not None:
+        seconds = (self._milliseconds - self._base) / 1000
+        readings: Readings = {CPU.key: seconds}
+        if (percent := self._rate.update(before, seconds, time.monotonic(), last=last)) is not None:
             readings[CPU_PERCENT.key] = percent
-        if self._wants_pss and (pss := self._pss(list(alive.values()))):
+        alive = [member for member in self._members.values() if not member.zombie]
+        if alive:
+            readings[RSS_TOTAL.key] = [member.rss for member in alive]
+        if self._wants_pss and (pss := self._pss(alive)):
             readings[PSS_TOTAL.key] = pss
         return readings
 
-    def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self.read(moment)
-
     def _look(self) -> None:
-        """Find who belongs to the job now, and read them all."""
-        present: dict[Hashable, _Member] = {}
-        for process in self._processes():
-            member = self._members.pop(process, None) or _Member(process)
-            if self._read(member):
-                present[process] = member
-            elif member.cpu is not None:
-                self._dead.bury(member.use())
-        for member in self._members.values():
-            self._dead.bury(member.use())
+        """Find who belongs to the job now, and read them all, parents first."""
+        present = {process: self._member(process) for process in self._processes()}
+        gone = list(self._members.values())
+        # Who is reaped between a reading of its parent and its own is in neither: then all are read once more.
+        for _ in range(_PASSES):
+            self._read_shepherd()
+            vanished = [process for process, member in present.items() if not self._read(member)]
+            gone += [present.pop(process) for process in vanished]
+            if not vanished:
+                break
         self._members = present
+        self._note_times([member for member in gone if member.cpu is not None])
+        shepherd = {} if self._target.root_is_job else {Identity(self._target.root, 0): self._shepherd}
+        accounts = {member.identity: member.account() for member in present.values()}
+        (self._milliseconds,) = self._ledger.update({**shepherd, **accounts}) or (0,)
+
+    def _member(self, process: Process) -> _Member:
+        if process in self._members:
+            return self._members.pop(process)
+        try:
+            return _Member(process, process.create_time())
+        except self._psutil.Error:
+            return _Member(process, time.time())
+
+    def _note_times(self, gone: list[_Member]) -> None:
+        """Since when the new ones live, and until when those lived that have ended."""
+        now, wall = time.monotonic(), time.time()
+        for member in (*self._members.values(), *gone):
+            if not member.since:
+                # It was not there at the last look.
+                age = wall - member.born - self._skew
+                member.since = min(max(now - age, self._lived), now)
+        zombies = [member for member in self._members.values() if member.zombie]
+        ended = [member for member in (*zombies, *gone) if member.ended is None]
+        # A shepherd reports the end of its child at once.
+        main = None if self._target.root_is_job else self._target.main
+        announced = any(member.process.pid == main for member in ended)
+        for member in ended:
+            member.ended = end_between(max(self._lived, member.since), now, announced=announced)
+        for member in gone:
+            self._dead.bury(member.use(now))
+        self._lived = now
 
     def _processes(self) -> list[Process]:
         found: dict[Process, None] = dict.fromkeys([self._root] if self._target.root_is_job else [])
@@ -142,21 +208,32 @@ class PsutilSource:
         except self._psutil.Error:
             return []  # it ended
 
+    def _read_shepherd(self) -> None:
+        """A shepherd is no part of the job, but inherits the accounts of all it waited for."""
+        if self._target.root_is_job:
+            return
+        try:
+            children = round(1000 * _of_children(self._root.cpu_times()))
+        except self._psutil.Error:
+            return
+        self._shepherd = Account(0, children, children, (children,))
+
     def _read(self, member: _Member) -> bool:
         """Read it anew; False when it is gone, and left as it was when it tells no more."""
         process, psutil = member.process, self._psutil
         try:
             with process.oneshot():
-                member.alive = process.status() != psutil.STATUS_ZOMBIE
+                member.zombie = process.status() == psutil.STATUS_ZOMBIE
+                member.parent = process.ppid()
                 times = process.cpu_times()
                 member.cpu = max(times.user + times.system, member.cpu or 0.0)
+                member.children_cpu = max(_of_children(times), member.children_cpu)
                 member.rss = process.memory_info().rss
                 member.rss_peak = max(member.rss_peak, member.rss)
-                member.age = max(time.time() - process.create_time() - self._skew, 0.0)
-                if member.alive:
+                if not member.zombie:
                     member.cmd = self._cmd(process)
         except psutil.ZombieProcess:
-            member.alive = False
+            member.zombie = True
         except psutil.NoSuchProcess:
             return False
         except psutil.AccessDenied:
@@ -171,9 +248,6 @@ class PsutilSource:
         except self._psutil.AccessDenied:
             words = []
         return printable((" ".join(words) or f"[{process.name()}]").encode(errors="surrogateescape"))
-
-    def _sights(self) -> dict[Hashable, Sight]:
-        return {who: Sight(member.cpu, member.age) for who, member in self._members.items()}
 
     def _pss(self, alive: list[_Member]) -> list[int]:
         """PSS of every process; empty when one of them does not tell, or it would cost too much now."""
@@ -190,11 +264,16 @@ class PsutilSource:
 
     def processes(self) -> list[ProcessUse]:
         """The costliest processes so far, the rest as one entry."""
-        return self._dead.listed_with(self.live())
+        return self._dead.listed_with([member.use(self._lived) for member in self._members.values()])
 
     def live(self) -> list[ProcessUse]:
-        """Every process that lives now."""
-        return [member.use() for member in self._members.values()]
+        """Every process that has not ended."""
+        return [member.use(self._lived) for member in self._members.values() if not member.zombie]
 
     def close(self) -> None:
         return
+
+
+def _of_children(times: Any) -> float:
+    """The CPU time of the children that were waited for, where psutil has it."""
+    return float(getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0))

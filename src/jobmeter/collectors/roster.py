@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from jobmeter.collectors.contract import ProcessUse
 from jobmeter.kernel import procfs
@@ -35,45 +36,93 @@ class Dead:
         return everyone[:LISTED] + ([_together(rest)] if rest else [])
 
 
-class _Entry:
-    __slots__ = ("cmd", "comm", "last_seen", "process", "rss_peak")
+def end_between(lived: float, gone: float, *, announced: bool = False) -> float:
+    """When a process ended that was alive at `lived` and had ended by the look at `gone`.
 
-    def __init__(self, process: Process) -> None:
+    The kernel keeps no time of the end. It may lie anywhere between two looks at moments of the meter's
+    choice: then the middle is at most half the gap off, and right on average. A look that an end gave
+    rise to is another matter: the main process ended just then, and often because the last of its
+    children did. Then the later look is the better estimate.
+    """
+    return gone if announced else (lived + gone) / 2
+
+
+class _Entry:
+    __slots__ = ("base", "cmd", "comm", "ended", "process", "rss_peak", "since")
+
+    def __init__(self, process: Process, since: float) -> None:
         self.process = process
         self.comm = b""
         self.cmd = ""
         self.rss_peak = 0
-        self.last_seen = 0.0
+        self.since = since
+        self.ended: float | None = None
+        self.base = 0  # ticks used before the measurement began
+
+
+def _boot_time() -> float:
+    """Seconds since boot: the clock of a process's start."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Roster:
-    """Bounded by the processes that live: the dead are kept as the costliest and a sum."""
+    """Bounded by the processes that live: the dead are kept as the costliest and a sum.
 
-    def __init__(self, machine: Machine, known: dict[int, str]) -> None:
-        """`known` are command lines by pid that need not be read."""
+    Times and CPU are those of the measurement: what a process did before it began is left out.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        known: dict[int, str],
+        *,
+        announced: int | None = None,
+        clock: Callable[[], float] = _boot_time,
+    ) -> None:
+        """`known` are command lines by pid that need not be read; the end of `announced` is looked at as it happens."""
         self._machine = machine
         self._known = known
+        self._announced = announced
+        self._clock = clock
+        self._began = self._lived = clock()  # everyone in `_live` that has not ended was alive at `_lived`
         self._live: dict[Identity, _Entry] = {}
         self._dead = Dead()
 
+    def begin(self, present: list[Process]) -> None:
+        """Take those who already run: what they used so far is not counted."""
+        self.update(present, [])
+        for entry in self._live.values():
+            entry.base = entry.process.stat.user + entry.process.stat.system
+
+    def nothing_ran(self) -> None:
+        """No process of the job ran since the last look: none ended, and all live on."""
+        self._lived = self._clock()
+
     def update(self, present: list[Process], vanished: list[Process]) -> None:
-        now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        for process in vanished:
-            entry = self._live.pop(process.identity, None)
-            if entry is not None:
-                self._dead.bury(_use(entry))
+        """Take a look at the job: who is there, as a zombie too, and who was at the last look and is gone."""
+        now = self._clock()
+        gone = [entry for process in vanished if (entry := self._live.pop(process.identity, None)) is not None]
+        ended = [entry for entry in gone if entry.ended is None]
         for process in present:
             entry = self._live.get(process.identity)
-            if entry is None:
-                entry = self._live[process.identity] = _Entry(process)
             stat = process.stat
+            if entry is None:
+                since = max(stat.start / TICKS_PER_SECOND, self._began)
+                entry = self._live[process.identity] = _Entry(process, since)
             if stat.rss > entry.rss_peak:
                 entry.rss_peak = stat.rss
             if stat.comm != entry.comm:  # new, or it executed another program
                 entry.comm, entry.cmd = stat.comm, self._read_cmd(process, few=len(self._live) <= _FEW)
             elif entry.cmd.startswith("[") and stat.user + stat.system > 0:
                 entry.cmd = self._read_cmd(process, few=True)
-            entry.last_seen = now
+            if entry.ended is None and not process.alive:
+                ended.append(entry)
+        announced = any(entry.process.identity.pid == self._announced for entry in ended)
+        for entry in ended:
+            entry.ended = end_between(max(self._lived, entry.since), now, announced=announced)
+        for entry in gone:
+            self._dead.bury(self._use(entry))
+        self._lived = now
 
     def _read_cmd(self, process: Process, *, few: bool) -> str:
         """The command line; of many processes that did nothing so far, the name will do."""
@@ -91,22 +140,23 @@ class Roster:
         return self._live[process.identity].cmd
 
     def live(self) -> list[ProcessUse]:
-        return [_use(entry) for entry in self._live.values()]
+        """Every process that has not ended."""
+        return [self._use(entry) for entry in self._live.values() if entry.ended is None]
 
     def listed(self) -> list[ProcessUse]:
         """The costliest first; the rest as one last entry with pid 0."""
-        return self._dead.listed_with(self.live())
+        return self._dead.listed_with([self._use(entry) for entry in self._live.values()])
 
-
-def _use(entry: _Entry) -> ProcessUse:
-    stat = entry.process.stat
-    return ProcessUse(
-        entry.process.identity,
-        entry.cmd,
-        (stat.user + stat.system) / TICKS_PER_SECOND,
-        entry.rss_peak,
-        round(max(entry.last_seen - stat.start / TICKS_PER_SECOND, 0.0), 2),
-    )
+    def _use(self, entry: _Entry) -> ProcessUse:
+        stat = entry.process.stat
+        until = self._lived if entry.ended is None else entry.ended
+        return ProcessUse(
+            entry.process.identity,
+            entry.cmd,
+            (stat.user + stat.system - entry.base) / TICKS_PER_SECOND,
+            entry.rss_peak,
+            round(max(until - entry.since, 0.0), 2),
+        )
 
 
 def _together(uses: list[ProcessUse]) -> ProcessUse:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text, write_text
 
-
 _PF_EXITING = 0x4  # include/linux/sched.h
 
 

@@ -1,17 +1,22 @@
 """The `ps` program: the processes of a machine that need not have a /proc.
 
-The options are those that procps (Linux), macOS and the BSDs have in common.
+The options are those that procps (Linux), macOS and the BSDs have in common, but for the CPU time.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import NamedTuple
 
 from jobmeter.errors import NoData
 
-_COLUMNS = ("pid", "ppid", "rss", "vsz", "pmem", "etime", "time", "stat", "command")
-_OPTIONS = ["-A", "-ww", "-o", ",".join(f"{name}=" for name in _COLUMNS)]
+# On Linux the CPU time is with the children that were waited for: S adds them, to `bsdtime` and `pcpu` but not to
+# `time`. The BSDs have -S for `time`, and macOS ignores it: there it is of the process alone.
+_INHERITS = sys.platform == "linux"
+_CPU_TIME = "bsdtime" if _INHERITS else "time"
+_COLUMNS = ("pid", "ppid", "rss", "vsz", "pmem", "etime", _CPU_TIME, "pcpu", "stat", "command")
+_OPTIONS = [*(["S"] if _INHERITS else []), "-A", "-ww", "-o", ",".join(f"{name}=" for name in _COLUMNS)]
 _PATIENCE = 10.0
 """Seconds. `ps` reads the memory of every process, and can hang with one of them."""
 
@@ -25,8 +30,9 @@ class Row(NamedTuple):
     vsz: int  # bytes
     pmem: float  # percent of the machine's memory
     age: float | None  # seconds, whole ones
-    cpu: float | None  # seconds, of the process without its children
-    hundredths: bool  # `cpu` is in hundredths, as on macOS; procps has whole seconds
+    cpu: float | None  # seconds, at least; `hundredths` says of what
+    whole_cpu: int  # the same in whole seconds, cut off
+    hundredths: bool  # `cpu` is in hundredths, of the process alone, as on macOS; procps adds the children waited for
     state: str  # its first letter
     command: str
 
@@ -42,21 +48,34 @@ def parse_ps(content: str) -> list[Row]:
 def _parse_row(line: str) -> Row:
     words = line.split(None, len(_COLUMNS) - 1)
     try:
-        pid, ppid, rss, vsz, pmem, age, cpu, state = words[: len(_COLUMNS) - 1]
+        pid, ppid, rss, vsz, pmem, age_text, time, pcpu, state = words[: len(_COLUMNS) - 1]
+        age, cpu, hundredths = parse_duration(age_text), parse_duration(time), "." in time
         return Row(
             int(pid),
             int(ppid),
             int(rss) * 1024,
             int(vsz) * 1024,
             float(pmem),
-            parse_duration(age),
-            parse_duration(cpu),
-            "." in cpu,
+            age,
+            cpu if hundredths else _refined(cpu, age, pcpu),
+            int(cpu or 0),
+            hundredths,
             state[0],
             words[-1].rstrip() if len(words) == len(_COLUMNS) else "",
         )
     except ValueError:
         raise ValueError(f"not a line of ps: {line!r}") from None
+
+
+def _refined(cpu: float | None, age: float | None, pcpu: str) -> float | None:
+    """The least CPU time that procps' whole seconds and percent allow.
+
+    Its percent is CPU time over age since birth, cut off at a tenth. The age is of whole seconds before
+    procps 4.0 and has a fraction since; times the whole seconds that are shown it is never too much.
+    """
+    if cpu is None or age is None or pcpu == "-":
+        return cpu
+    return round(max(cpu, float(pcpu) / 100 * age), 2)
 
 
 def parse_duration(text: str) -> float | None:
@@ -110,6 +129,7 @@ class ListedTree:
         self.root: Row | None = None
         self.members: dict[int, Row] = {}
         self.births: dict[int, int] = {}
+        self.vanished: list[Row] = []
         self._root = root
         self._born = 0
 
@@ -126,7 +146,7 @@ class ListedTree:
         """As a Tree has files to let go of."""
 
     def update(self, rows: list[Row]) -> None:
-        """Take a listing; `births` numbers the processes that had a pid, one after the other."""
+        """Take a listing. `births` numbers the processes that had a pid; who is gone is in `vanished`, as last seen."""
         present = {row.pid: row for row in rows}
         self.root = present.get(self._root)
         children: dict[int, list[int]] = {}
@@ -134,6 +154,7 @@ class ListedTree:
             children.setdefault(row.ppid, []).append(row.pid)
         known = [pid for pid, before in self.members.items() if pid in present and _same(before, present[pid])]
         births = {pid: self.births[pid] for pid in known}
+        self.vanished = [before for pid, before in self.members.items() if pid not in births]
         self.members = {pid: present[pid] for pid in known}
         to_visit = [self._root, *known]
         while to_visit:

@@ -147,13 +147,14 @@ class Watch:
         """Read the levels; returns whether the job ran since the last look, and whether its memory grew."""
         pulse = _first_known(self._pulses)
         ran = pulse is None or pulse != self._peek_pulse or self._outran(pulse)
-        if not ran or self._job_ended:
+        if self._job_ended:
             return ran, False
-        faults = _first_known(self._fault_counts)
+        faults = _first_known(self._fault_counts) if ran else self._faults
         grew = faults is not None and faults != self._faults
         self._peek_pulse, self._faults = -1 if pulse is None else pulse, faults or 0
-        values = self._read_all(self._peeks, Moment(now), "peek")
-        self._notify(self._on_peek, Sample(now - self.started, values))
+        values = self._read_all(self._peeks, Moment(now, quiet=not ran), "peek")
+        if values:
+            self._notify(self._on_peek, Sample(now - self.started, values))
         return ran, grew
 
     def _sample(self, now: float, *, levels: bool = True) -> None:
