@@ -67,7 +67,7 @@ class Attachment:
             pass
         left = len(self._herd.running())
         # Its exit code is told to its parent alone.
-        result = Outcome("running" if left else "completed")
+        result = Outcome("detached" if left else "completed")
         record, _ = self._measuring.conclude(Ending(), lambda: result, left)
         self._measuring.close()
         self._herd.close()

@@ -124,5 +124,5 @@ class ContainerAttachment:
 
     def _judge(self, supervisor: ContainerSupervisor) -> Outcome:
         if supervisor.abandoned:
-            return Outcome("running")
+            return Outcome("detached")
         return judge_end(supervisor, self._group, limits(self._told).memory_bytes)
