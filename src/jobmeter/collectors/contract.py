@@ -73,7 +73,8 @@ class Source(Protocol):
     """Reads the measurements of one job. An error costs this reading, nothing else.
 
     A source may also be a `Pulse` or a `ProcessLister`, and may have `incomplete() -> keys` (they are at
-    least what they say) and `outran(cpu_nanoseconds) -> bool` (it saw more CPU used than a pulse tells).
+    least what they say), `outran(cpu_nanoseconds) -> bool` (it saw more CPU used than a pulse tells) and
+    `missing() -> {key: why}` (the keys wanted that cannot be read of this job).
     """
 
     def read(self, moment: Moment) -> Readings: ...
@@ -102,7 +103,8 @@ class ProcessLister(Protocol):
 class Collector(Protocol):
     """One source of measurements, described.
 
-    A collector of which some keys may be missing here also has `missing(machine) -> {key: why}`.
+    A collector of which some keys may be missing here also has `missing(machine) -> {key: why}`; one that others
+    may make superfluous has `spare(target) -> keys`: of the default, what need not be measured of this job.
     """
 
     name: str
