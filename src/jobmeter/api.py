@@ -41,7 +41,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """`completed`, `failed`, `killed`, `timeout`, `oom`, `cancelled` or `running`."""
+        """`completed`, `failed`, `killed`, `timeout`, `oom`, `cancelled` or `detached`."""
         return str(self.record["outcome"]["status"])
 
     @property

@@ -89,7 +89,7 @@ class Requirement(NamedTuple):
 class Outcome(NamedTuple):
     """How a run ended."""
 
-    status: str  # completed failed killed timeout oom cancelled running lost
+    status: str  # completed failed killed timeout oom cancelled detached running lost
     exit_code: int | None = None
     signal: int | None = None
 

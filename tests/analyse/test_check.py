@@ -146,6 +146,11 @@ def test_a_job_that_completed_at_last_did_not_fail(status: str) -> None:
     assert 1 == len(check(attempts(("completed", 8, 1), (status, 8, 1))).failures)
 
 
+def test_a_run_that_was_detached_is_judged_and_did_not_fail() -> None:
+    found = check([row("detached", requirement_memory_bytes=1, memory_peak_bytes=2)])
+    assert ([], [True]) == (found.failures, [line.is_violation for line in found.lines])
+
+
 def test_jobs_are_counted_and_not_their_attempts() -> None:
     rows = [*attempts(("failed", 8, 1), ("failed", 8, 1)), row("running", id="r"), row(id="n")]
     assert Tally(3, running=1, asked_nothing=1) == check(rows).tally

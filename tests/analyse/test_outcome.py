@@ -67,6 +67,7 @@ def test_a_sigkill_without_a_count_of_the_kernel_s_is_not_out_of_memory() -> Non
         (Outcome("cancelled"), "cancelled"),
         (Outcome("lost"), "lost: nobody was there to be told of its end"),
         (Outcome("running"), "still running"),
+        (Outcome("detached"), "detached (it went on)"),
     ],
 )
 def test_every_outcome_has_a_phrase_for_people(result: Outcome, expected: str) -> None:

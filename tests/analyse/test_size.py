@@ -221,7 +221,7 @@ def test_no_target_is_too_extreme_and_none_is_said_to_be_certain(target: float) 
     assert "100 %" not in amount.reason
 
 
-@pytest.mark.parametrize("status", ["failed", "killed", "cancelled", "lost"])
+@pytest.mark.parametrize("status", ["failed", "killed", "cancelled", "lost", "detached"])
 def test_a_run_that_did_not_come_to_its_end_is_a_lower_bound(status: str) -> None:
     plain = [run(4 + number % 3 / 10) for number in range(20)]
     assert memory([run(0.1, 1.0, status), *plain]) == memory(plain)

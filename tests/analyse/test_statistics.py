@@ -32,11 +32,12 @@ def test_a_group_is_told_by_counts_sums_and_efficiency() -> None:
         ("train", "completed", 3600.0, 7200.0, 4 * GIB, 2 * GIB, 4.0),
         ("train", "failed", 1800.0, 900.0, 8 * GIB, 4 * GIB, 1.0),
         ("train", "running", None, None, None, None, 2.0),
+        ("train", "detached", None, None, None, None, 2.0),
     ]
     (found,) = group(runs)
     told = rates(found.totals)
-    assert 3 == told["runs"]
-    assert 0.5 == told["success_rate"]  # one that runs has not yet succeeded or failed
+    assert 4 == told["runs"]
+    assert 0.5 == told["success_rate"]  # those that run, or went on, have not yet succeeded or failed
     assert pytest.approx(2.25) == told["core_hours"]
     assert pytest.approx(2.0 + 2.0) == told["gb_hours"]
     assert pytest.approx(4.5) == told["core_hours_asked"]

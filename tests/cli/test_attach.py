@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.listing import Commands
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, workplace
 
 BURN = "import time\ntime.sleep(1.5)\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass"
@@ -60,9 +62,45 @@ def test_ctrl_c_ends_the_measuring_and_not_the_process() -> None:
     job.kill()
     job.wait()
     record = json.loads(Path(folder, "r.json").read_text())
-    assert record["outcome"]["status"] == "running"
-    assert "still running" in stderr
+    assert 0 == meter.returncode
+    assert {"status": "detached", "exit_code": None, "signal": None} == record["outcome"]
+    assert "sleep detached (it went on) after" in stderr
     assert record["usage"]["cpu_seconds"]["quality"] == "at least"
+
+
+def test_a_run_that_was_detached_is_final_and_no_failure(jobmeter: Commands) -> None:
+    detach(str(jobmeter.folder), "sleep", "30")
+    rows = json.loads(jobmeter("ls", "--status", "detached", "--json").out)
+    assert [("sleep", "detached")] == [(row["name"], row["status"]) for row in rows]
+    shown = jobmeter("show", "last").out
+    assert "detached (it went on) after" in shown
+    assert "It left" not in shown
+    checked = jobmeter("check", "last")
+    assert (0, False) == (checked.code, "failed" in checked.out + checked.err)
+    assert "success_rate" not in jobmeter("stats", "--json").out
+    assert 0 == jobmeter("rm", "last").code
+    assert [] == list((jobmeter.folder / "journal").iterdir())
+
+
+def test_old_runs_that_were_detached_are_collected(jobmeter: Commands) -> None:
+    detach(str(jobmeter.folder), "sleep", "30")
+    (path,) = (jobmeter.folder / "journal").iterdir()
+    path.write_text(re.sub(r'"started":"\d{4}', '"started":"2001', path.read_text()))
+    assert 0 == jobmeter("gc", "--older-than", "90d").code
+    assert [] == list((jobmeter.folder / "journal").iterdir())
+
+
+def detach(store: str, *command: str) -> None:
+    """Keep a run there of a process that is measured for a moment and goes on."""
+    job = subprocess.Popen(command)
+    words = command_line(["attach", "--quiet", "--store", store, str(job.pid)])
+    meter = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE)
+    while not os.path.exists(f"{store}/journal") or not os.listdir(f"{store}/journal"):
+        time.sleep(0.05)
+    meter.send_signal(signal.SIGINT)
+    meter.communicate(timeout=20)
+    job.kill()
+    job.wait()
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_ctrl_c_ends_the_measuring_and_not_the_container(running: Engine) -> Non
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     record = json.loads(report.read_text())
-    assert ("running", "at least") == (record["outcome"]["status"], record["usage"]["cpu_seconds"]["quality"])
+    assert ("detached", "at least") == (record["outcome"]["status"], record["usage"]["cpu_seconds"]["quality"])
     assert running.inspect("web")["State"]["Running"]
 
 

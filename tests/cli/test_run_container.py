@@ -72,6 +72,15 @@ def test_a_cpu_limit_holds_a_busy_loop_at_half_a_core_and_the_time_is_told(engin
     assert done.record["requirement"]["cpus"] == 0.5
 
 
+@pytest.mark.parametrize("key", ["rusage_maxrss", "cgroup_io_pressure_seconds"])
+def test_a_key_that_is_named_and_cannot_be_measured_leaves_nothing_of_the_container(engine: Engine, key: str) -> None:
+    done = engine.meter("/bin/busybox", "sleep", "60", options=["--measurements", f"default,{key}"])
+    if done.exit_code == 0:
+        pytest.skip("it can be measured here")
+    assert (2, 1) == (done.exit_code, done.stderr.count("\n"))
+    assert f"jobmeter: --measurements: {key} cannot be measured here: " in done.stderr
+
+
 def test_the_exit_code_is_the_containers(engine: Engine) -> None:
     done = engine.meter("/bin/sh", "-c", "exit 3")
     assert (3, {"status": "failed", "exit_code": 3, "signal": None}) == (done.exit_code, done.record["outcome"])

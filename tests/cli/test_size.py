@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobmeter.journal.writer import JournalWriter
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.procfs import read_stat
 from jobmeter.workflow.plan import load_plan
 from tests.cli.listing import Commands
 from tests.cli.test_check import SPEC, having, job, pipeline
@@ -152,7 +156,14 @@ def test_nothing_is_advised_for_a_job_that_never_completed(jobmeter: Commands, t
 
 
 def test_a_job_that_only_runs_yet_is_told_so(jobmeter: Commands) -> None:
-    keep(str(jobmeter.folder), record("a", "train", "running"))
+    journal = JournalWriter(str(jobmeter.folder), "a")
+    start = read_stat(THIS_MACHINE, os.getpid()).start
+    host = {"name": os.uname().nodename}
+    journal.begin(
+        {"id": "a", "name": "train", "started": "2026-01-31T12:00:00.000Z", "host": host, "measurements": {},
+         "writer": {"pid": os.getpid(), "start": start}}
+    )  # fmt: skip
+    journal.close()
     done = jobmeter("size", "train")
     assert (2, True) == (done.code, "train: no run of it has ended yet" in done.err)
 

@@ -14,6 +14,7 @@ import pytest
 
 from jobmeter.collectors import BUILTIN, load
 from jobmeter.collectors.contract import Collector, Ending, Moment, Readings, Reaped, Target
+from jobmeter.collectors.plugins import UNITS
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import create_group
 from jobmeter.kernel.machine import Machine
@@ -22,7 +23,6 @@ from jobmeter.launch.spawn import Launched, spawn
 from jobmeter.meter.aggregate import combine
 from jobmeter.model import Across, Kind, Measurement
 
-UNITS = {"bytes", "seconds", "percent", "count", "joules", "watts", "celsius", "text"}
 JOB = "import os, time; held = b'x' * (8 << 20); time.sleep(0.3); print(sum(range(10**6)), file=open(os.devnull, 'w'))"
 
 every_collector = pytest.mark.parametrize("collector", [load(name) for name in BUILTIN], ids=list(BUILTIN))

@@ -88,6 +88,14 @@ def test_a_running_run_is_looked_at_again_until_it_ends(tmp_path: Path) -> None:
     assert ("running", 200 << 20, "completed") == (before, grown, status(tmp_path, "aaa1"))
 
 
+def test_a_record_that_says_running_is_of_a_run_that_was_detached(tmp_path: Path) -> None:
+    store = kept(tmp_path, record("aaa1", status="running"))
+    assert ["detached"] == [row["status"] for row in store.runs()]
+    assert "detached" == store.record("aaa1")["outcome"]["status"]
+    store.remove("aaa1")
+    assert [] == ids(opened(tmp_path))
+
+
 @pytest.mark.parametrize("writer", ["gone", "another process with its pid"])
 def test_a_run_whose_writer_is_gone_is_lost_and_keeps_its_windows(tmp_path: Path, writer: str) -> None:
     who = {"pid": nobody()} if writer == "gone" else {"pid": os.getpid(), "start": 1}

@@ -152,7 +152,7 @@ def check(
         lines += found
         running += last["status"] == "running"
         asked_nothing += last["status"] != "running" and not any(last.get(resource.asked) for resource in RESOURCES)
-        if last["status"] not in ("completed", "running") and not any(line.cause for line in found):
+        if last["status"] not in ("completed", "running", "detached") and not any(line.cause for line in found):
             cause = in_words(Outcome(last["status"], last.get("exit_code"), last.get("signal")))
             failures.append(Failure(job, last["status"], cause))
     return Checked(lines, failures, Tally(len(jobs), running, asked_nothing))

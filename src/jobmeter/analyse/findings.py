@@ -158,7 +158,7 @@ def _throttled(record: Record) -> list[Finding]:
 
 def _left(record: Record) -> list[Finding]:
     count = record["provenance"].get("left_running", 0)
-    if not count:
+    if not count or record["outcome"]["status"] == "detached":
         return []
     who = "1 process" if count == 1 else f"{count} processes"
     return [Finding("left", "problem", f"It left {who} running, not measured to the end.")]

@@ -58,6 +58,7 @@ def in_words(result: Outcome) -> str:
         "timeout": "stopped at its runtime limit",
         "cancelled": "cancelled",
         "lost": "lost: nobody was there to be told of its end",
+        "detached": "detached (it went on)",
         "running": "still running",
     }[result.status]
     return f"{phrase} ({how})" if result.signal is not None or result.exit_code is not None else phrase

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 SPREAD = ("wall_seconds", "cpu_seconds", "memory_peak_bytes")
 """The figures told as p50, p95 and max."""
+UNENDED = ("running", "detached")
+"""The statuses of runs of which it is not known whether the job succeeds."""
 LEVELS = {"p50": 0.5, "p95": 0.95, "max": 1.0}
 
 _HOUR = 3600.0
@@ -75,7 +77,7 @@ def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
     ]
     return Totals(
         runs=len(statuses),
-        ended=len(statuses) - statuses.count("running"),
+        ended=len(statuses) - sum(map(statuses.count, UNENDED)),
         completed=statuses.count("completed"),
         wall_seconds=_sum(wall),
         cpu_seconds=_sum(cpu),

@@ -57,10 +57,12 @@ def examine() -> list[Finding]:
     """Look at everything that decides how good the figures will be."""
     findings = [_cgroup(), _perf(), _hardware_counters(), _shepherd(), _store()]
     examined = {"cgroup", "perf", "container"}
-    for collector in load_all():
+    unusable: list[str] = []
+    for collector in load_all(unusable.append):
         if collector.name not in examined:
             why = availability(collector)
             findings.append(Finding(collector.name, why is None, why or "available"))
+    findings += [Finding("plug-in", False, fault.removeprefix("plug-in ")) for fault in unusable]
     findings += _engines()
     findings += [Finding("config", True, path) for path in config_files()]
     return findings

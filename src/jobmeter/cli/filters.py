@@ -16,7 +16,7 @@ from jobmeter.units import parse_seconds
 if TYPE_CHECKING:
     from jobmeter.store import Row, Selection, Store
 
-STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "running", "lost")
+STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "detached", "running", "lost")
 
 
 def add_store_option(parser: Parser) -> None:

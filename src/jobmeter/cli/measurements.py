@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from jobmeter.cli.options import Parser
-from jobmeter.collectors import load_all, unavailable
+from jobmeter.cli.output import warn
+from jobmeter.collectors import load_all, load_builtin, unavailable
 
 
 def main(arguments: list[str]) -> int:
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
 def listing() -> list[dict[str, Any]]:
     """One object a measurement; `why` only where it is not available."""
     rows = []
-    for collector in load_all():
+    for collector in load_all(warn):
         missing = unavailable(collector)
         for m in collector.measurements:
             row = {
@@ -73,7 +74,7 @@ def markdown() -> str:
         "Made by `jobmeter measurements --markdown`; a test fails when this page and the code differ.",
         "Units are base units; 100 percent is one core. Keys marked * are measured by default.",
     ]
-    for collector in load_all():
+    for collector in load_builtin():
         lines += [
             "",
             f"## {collector.name}_",

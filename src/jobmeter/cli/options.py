@@ -28,6 +28,8 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments:"):
             option = message.split()[2]
             message = f"{option}: unknown option{self._nearest(option)}"
+        elif message == "argument --measurements: expected one argument":
+            message = "--measurements: what to measure is missing. Exclusions alone are written --measurements=-KEY"
         raise UsageError(f"{message.rstrip('.')}. See `{self.prog} --help`.")
 
     def _nearest(self, option: str) -> str:
@@ -57,7 +59,7 @@ def add_measure_options(parser: Parser) -> None:
     add("--label", metavar="KEY=VALUE", action="append", default=[], type=labels, help="a label; may be given again")
     add("--interval", metavar="TIME", help="time between samples (default 1s; the first ones come faster)")
     add("--window", metavar="TIME", help="time between lines of the journal (default 10s)")
-    add("--measurements", metavar="KEYS", help="what to measure: keys, globs, `default`, `all` or `none`, with commas")
+    add("--measurements", metavar="KEYS", help="keys, globs, `default`, `all` or `none`, with commas; -KEY excludes")
     add("--per-process", action="store_true", help="keep the figures of every process in the journal")
     add("--report", metavar="FILE", help="write the run record, as JSON, to FILE")
     add("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import NamedTuple
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.collectors.contract import Collector
-from jobmeter.errors import NoData, UsageError
+from jobmeter.errors import NoData
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.model import Measurement
+
+if TYPE_CHECKING:
+    from jobmeter.collectors.plugins import Plugins
 
 BUILTIN = {
     "cgroup": "jobmeter.collectors.cgroup:CgroupCollector",
@@ -22,9 +29,6 @@ BUILTIN = {
 }
 """Name → class. Imported when used: `run` pays for what it measures."""
 
-ENTRY_POINTS = "jobmeter.collectors"
-"""Packages that add a collector name its class in this entry point group."""
-
 _USUAL = ("cgroup", "perf", "proc", "rusage")
 _PORTABLE = ("psutil", "rusage")  # no /proc: macOS and the like
 
@@ -34,6 +38,8 @@ class Selected(NamedTuple):
 
     collector: Collector
     wanted: frozenset[str]
+    named: frozenset[str] = frozenset()  # requested by name: a job for which they cannot be measured is not run
+    usual: frozenset[str] = frozenset()  # wanted only because they are measured by default
 
     def measurements(self) -> list[Measurement]:
         return [m for m in self.collector.measurements if m.key in self.wanted]
@@ -45,55 +51,74 @@ def load(name: str) -> Collector:
     return collector
 
 
-def load_all() -> list[Collector]:
-    """Every collector, built in or installed beside."""
-    from importlib.metadata import entry_points
-
-    return [*map(load, BUILTIN), *(entry.load()() for entry in entry_points(group=ENTRY_POINTS))]
+def load_builtin() -> list[Collector]:
+    return list(map(load, BUILTIN))
 
 
-def select(patterns: list[str] | None, machine: Machine = THIS_MACHINE) -> list[Selected]:
-    """The collectors for a run: the usual ones, or those of the keys, globs and `all` in `patterns`.
+def load_all(warn: Callable[[str], None] = lambda message: None) -> list[Collector]:
+    """Every collector, built in or of another package; `warn` is told of those that cannot be used."""
+    from jobmeter.collectors.plugins import all_plugins
 
-    None at all for `none`: then time and outcome alone are known. UsageError, naming the nearest key, for a pattern
-    that means nothing.
+    plugins = all_plugins()
+    for fault in plugins.faults:
+        warn(fault)
+    return [*load_builtin(), *plugins.collectors]
+
+
+def load_default(machine: Machine, warn: Callable[[str], None]) -> list[Collector]:
+    """The collectors that are used unless others are requested."""
+    plugins = default_plugins()
+    for fault in plugins.faults if plugins is not None else ():
+        warn(fault)
+    names = _USUAL if machine.has_proc() else _PORTABLE
+    return [*map(load, names), *(plugins.collectors if plugins is not None else ())]
+
+
+def select(
+    patterns: list[str] | None,
+    machine: Machine = THIS_MACHINE,
+    warn: Callable[[str], None] = lambda message: None,
+) -> list[Selected]:
+    """The collectors for a run: the usual ones, or those that `patterns` choose (`collectors.patterns`).
+
+    UsageError, naming the nearest key, for a pattern that means nothing; `warn` is told of collectors of other
+    packages that cannot be used.
     """
     if not patterns:
-        names = _USUAL if machine.has_proc() else _PORTABLE
-        return [Selected(collector, collector.default) for collector in map(load, names)]
-    if patterns == ["none"]:
-        return []
-    wanted: set[str] = set()
-    collectors = load_all()
-    keys = [m.key for collector in collectors for m in collector.measurements]
-    for pattern in patterns:
-        wanted |= _matching(pattern, keys, collectors)
-    selected = [
-        Selected(collector, frozenset(m.key for m in collector.measurements if m.key in wanted))
-        for collector in collectors
-    ]
-    return [choice for choice in selected if choice.wanted]
+        return [Selected(each, each.default, usual=each.default) for each in load_default(machine, warn)]
+    from jobmeter.collectors.patterns import select_by
+
+    return select_by(patterns, machine, warn)
 
 
-def _matching(pattern: str, keys: list[str], collectors: list[Collector]) -> set[str]:
-    import difflib
-    import fnmatch
+@functools.cache
+def default_plugins() -> Plugins | None:
+    """The collectors that packages called `jobmeter-…` switch on by default; None when there is no such package.
 
-    if pattern == "all":
-        return set(keys)
-    if pattern == "default":
-        return {key for collector in collectors if collector.name in _USUAL for key in collector.default}
-    matches = set(fnmatch.filter(keys, pattern))
-    if not matches:
-        near = difflib.get_close_matches(pattern, keys, n=1, cutoff=0.0)
-        raise UsageError(
-            f"--measurements: there is no {pattern!r}. Did you mean {near[0]!r}? `jobmeter measurements` lists all."
-        )
-    return matches
+    To ask Python for the entry points of every package takes as long as a whole run. To look for a name in the
+    folders takes a quarter of a millisecond.
+    """
+    folders: list[str] = []
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")
+        except OSError:
+            continue  # not there, or a zip file
+        # The folder of the package jobmeter itself begins with `jobmeter-`.
+        folders += [f"{place or '.'}/{name}" for name in names if name[:9].lower() in ("jobmeter_", "jobmeter.")]
+    folders = [folder for folder in folders if folder.endswith((".dist-info", ".egg-info"))]
+    if not folders:
+        return None
+    from jobmeter.collectors.plugins import plugins_on_by_default
+
+    return plugins_on_by_default(folders)
 
 
-def unavailable(collector: Collector, machine: Machine = THIS_MACHINE) -> dict[str, str]:
-    """The keys that cannot be measured here, each with the reason."""
+def unavailable(collector: Collector, machine: Machine = THIS_MACHINE, source: Any = None) -> dict[str, str]:
+    """The keys that cannot be measured here, each with the reason; of the job that `source` was opened for, if any."""
+    if hasattr(source, "missing"):
+        of_this_job: dict[str, str] = source.missing()
+        return of_this_job
     why = availability(collector, machine)
     if why is not None:
         return {m.key: why for m in collector.measurements}

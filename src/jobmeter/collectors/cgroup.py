@@ -87,11 +87,10 @@ class CgroupCollector:
     def missing(self, machine: Machine) -> dict[str, str]:
         """Keys that a group has no file for here."""
         group = create_group(machine, "check")
-        keys = frozenset(m.key for m in self.measurements)
-        found = CgroupSource(group, keys).read(Moment(time.monotonic()))
-        group.remove()
-        why = f"cgroup v{group.version} of this kernel does not tell it"
-        return dict.fromkeys(keys - found.keys() - {CPU_PERCENT.key}, why)
+        try:
+            return CgroupSource(group, frozenset(m.key for m in self.measurements)).missing()
+        finally:
+            group.remove()
 
     def open(self, target: Target, wanted: frozenset[str]) -> CgroupSource:
         if target.group is None:
@@ -109,6 +108,12 @@ class CgroupSource:
         now = time.monotonic()
         used = group.cpu()  # a container has used some already, for its start
         self._rate = CpuPercent(now, used.total if used else 0.0)
+
+    def missing(self) -> dict[str, str]:
+        """Keys that this group has no file for."""
+        found = self.read(Moment(time.monotonic()))
+        why = f"cgroup v{self._group.version} of this kernel does not tell it"
+        return dict.fromkeys(self._wanted - found.keys() - {CPU_PERCENT.key}, why)
 
     def cpu_nanoseconds(self) -> int | None:
         return self._group.cpu_nanoseconds()

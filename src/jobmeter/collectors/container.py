@@ -130,6 +130,7 @@ class ContainerSource:
 
 def with_container(patterns: list[str] | None) -> list[str]:
     """What is measured of a container by default: what is of a command, and what its engine tells."""
-    if not patterns:
-        return ["default", "container_*"]
+    patterns = patterns or []
+    if all(pattern.startswith("-") for pattern in patterns):
+        return ["default", "container_*", *patterns]
     return [*patterns, "container_*"] if "default" in patterns else patterns

@@ -76,7 +76,8 @@ class Source(Protocol):
 
     - `peek(moment) -> Readings`: levels that are cheap to read, asked for often; the source bounds what that costs;
     - `incomplete() -> keys`: they are at least what they say;
-    - `outran(cpu_nanoseconds) -> bool`: it saw more CPU used than a pulse shows.
+    - `outran(cpu_nanoseconds) -> bool`: it saw more CPU used than a pulse shows;
+    - `missing() -> {key: why}`: the keys wanted that cannot be read of this job.
     """
 
     def read(self, moment: Moment) -> Readings: ...
@@ -105,7 +106,8 @@ class ProcessLister(Protocol):
 class Collector(Protocol):
     """One source of measurements, described.
 
-    A collector of which some keys may be missing here also has `missing(machine) -> {key: why}`.
+    A collector of which some keys may be missing here also has `missing(machine) -> {key: why}`; one that others
+    may make superfluous has `spare(target) -> keys`: of the default, what need not be measured of this job.
     """
 
     name: str

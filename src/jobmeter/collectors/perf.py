@@ -48,6 +48,7 @@ _EVENT_OF = {
 
 
 _MOST_THREADS = 200
+_NOT_FOR_USERS = "ordinary users may not count them"
 
 
 class PerfCollector:
@@ -69,13 +70,15 @@ class PerfCollector:
                 continue
             event.close()
             if key == SWITCHES.key and event.user_only:
-                found[key] = "ordinary users may not count them"
+                found[key] = _NOT_FOR_USERS
         return found
 
     def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
-        if target.group is not None and wanted == self.default:
-            wanted -= {CPU_PERCENT.key}  # the cgroup tells the same rate
         return PerfSource(target, wanted)
+
+    def spare(self, target: Target) -> frozenset[str]:
+        """The cgroup tells the same rate."""
+        return frozenset({CPU_PERCENT.key}) if target.group is not None else frozenset()
 
 
 class PerfSource:
@@ -89,23 +92,26 @@ class PerfSource:
         self._rate = CpuPercent(time.monotonic())
         self._tells_rate = CPU_PERCENT.key in wanted
         self._events: dict[str, Event] = {}
+        self._missing: dict[str, str] = {}
         for key in sorted(wanted & _EVENT_OF.keys()):
-            event = self._try_open(_EVENT_OF[key])
-            if event is not None:
-                self._events[key] = event
+            try:
+                self._events[key] = self._open_counter(_EVENT_OF[key])
+            except NoData as reason:
+                self._missing[key] = str(reason)
 
     def _open(self, name: str) -> Event:
         return open_event(name, *self._threads, at_exec=self._at_exec)
 
-    def _try_open(self, name: str) -> Event | None:
-        try:
-            event = self._open(name)
-        except NoData:
-            return None
+    def _open_counter(self, name: str) -> Event:
+        event = self._open(name)
         if name == "context_switches" and event.user_only:
             event.close()  # a switch happens in the kernel: it would read 0
-            return None
+            raise NoData(_NOT_FOR_USERS)
         return event
+
+    def missing(self) -> dict[str, str]:
+        """The keys that cannot be counted of this job."""
+        return self._missing
 
     def cpu_nanoseconds(self) -> int:
         return self._clock.read()

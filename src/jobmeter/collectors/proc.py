@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from jobmeter.collectors.allowance import Allowance
@@ -12,7 +13,7 @@ from jobmeter.collectors.roster import Roster
 from jobmeter.errors import NoData
 from jobmeter.kernel import procfs
 from jobmeter.kernel.ledger import Account, Ledger
-from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
+from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes
 from jobmeter.kernel.procfs import Identity
 from jobmeter.kernel.tree import Process, Tree
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
@@ -83,10 +84,12 @@ class ProcCollector:
 
     def open(self, target: Target, wanted: frozenset[str]) -> ProcSource:
         self.check(target.machine)
-        if target.group is not None and target.group.memory_peak() is not None and wanted == self.default:
-            # The cgroup's own figures of memory are exact, and cost the job nothing.
-            wanted -= {PSS_TOTAL.key, MEMORY.key, HWM_MAX.key}
         return ProcSource(target, wanted)
+
+    def spare(self, target: Target) -> frozenset[str]:
+        """The cgroup's own figures of memory are exact, and cost the job nothing."""
+        has_peak = target.group is not None and target.group.memory_peak() is not None
+        return frozenset({PSS_TOTAL.key, MEMORY.key, HWM_MAX.key}) if has_peak else frozenset()
 
 
 class ProcSource:
@@ -220,6 +223,20 @@ class ProcSource:
     def outran(self, cpu_nanoseconds: int) -> bool:
         """Whether the tree used more CPU than that, beyond what ticks may blur."""
         return (self._totals[0] - self._base[0]) / TICKS_PER_SECOND > cpu_nanoseconds / 1e9 * 1.05 + 0.05
+
+    def missing(self) -> dict[str, str]:
+        """The keys whose files this kernel does not have, or does not let this user read."""
+        found: dict[str, str] = {}
+        for keys, name in ((_FROM_IO, "io"), (_FROM_SMAPS, "smaps_rollup")):
+            path = f"{self._machine.proc}/{self._target.main}/{name}"
+            try:
+                read_bytes(path)
+            except PermissionError as error:
+                found |= dict.fromkeys(self._wanted & keys, f"{path}: {error.strerror}")
+            except OSError:  # it has ended, or there is no such file
+                if not os.path.exists(f"{self._machine.proc}/self/{name}"):
+                    found |= dict.fromkeys(self._wanted & keys, f"this kernel has no /proc/PID/{name}")
+        return found
 
     def incomplete(self) -> frozenset[str]:
         """Keys whose highest moment may have gone unread."""

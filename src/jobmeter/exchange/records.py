@@ -17,7 +17,7 @@ from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Record
 
 SOURCE = "records"
-STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "running", "lost")
+STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "detached", "running", "lost")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """An id becomes the name of a file."""
 _PARTS: dict[str, type | tuple[type, ...]] = {

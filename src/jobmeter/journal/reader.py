@@ -95,6 +95,17 @@ def unreadable(path: str, number: int, line: bytes) -> str:
     return f"{path}: line {number} cannot be read and was skipped{torn}"
 
 
+def final_record(record: Any) -> Any:
+    """The record that ended a journal, `detached` where it says `running`.
+
+    Whoever writes a record measures no longer: earlier versions called a run so when `attach` was stopped.
+    """
+    outcome = record.get("outcome") if isinstance(record, dict) else None
+    if isinstance(outcome, dict) and outcome.get("status") == "running":
+        outcome["status"] = "detached"
+    return record
+
+
 def apply_labels(labels: dict[str, Any], changes: Any) -> dict[str, Any]:
     """The labels after a change; a label that became null is gone."""
     merged = {**labels, **changes} if isinstance(changes, dict) else labels
@@ -190,7 +201,7 @@ class _Reading:
         elif isinstance(entry, dict) and "processes" in entry:
             journal.processes.append((journal.windows[-1].seconds if journal.windows else 0.0, entry["processes"]))
         elif isinstance(entry, dict) and "record" in entry:
-            run.journal = journal._replace(record=entry["record"])
+            run.journal = journal._replace(record=final_record(entry["record"]))
             return str(journal.header.get("id"))
         else:
             journal.problems.append(unreadable(self._path, number, line))

@@ -76,7 +76,7 @@ def _usage(record: Record) -> list[str]:
             rows.append([words, *_compared(figure["value"], limit, unit), figure["quality"], figure["from"]])
     wall = record.get("wall_seconds")
     if wall is not None:
-        quality = Quality.AT_LEAST.value if record["outcome"]["status"] in ("running", "lost") else ""
+        quality = Quality.AT_LEAST.value if record["outcome"]["status"] in ("running", "lost", "detached") else ""
         rows.insert(0, ["wall time", *_compared(wall, asked.get("runtime_seconds"), "seconds"), quality, ""])
     headings = ["", "used", "asked for", "of it", "quality", "source"]
     if not any(row[2] for row in rows):

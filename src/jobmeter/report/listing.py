@@ -9,7 +9,7 @@ from typing import Any
 
 from jobmeter.units import text
 
-_GOOD = {"completed": "green", "running": "cyan"}
+_GOOD = {"completed": "green", "running": "cyan", "detached": "cyan"}
 _MAY_BE_CUT = ("name", "command", "cwd", "labels")
 _QUALITY_OF = {"cpu_seconds": "cpu_quality", "cpu_mean_percent": "cpu_quality", "memory_peak_bytes": "memory_quality"}
 

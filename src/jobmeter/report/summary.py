@@ -104,7 +104,7 @@ def _disk(record: Record) -> str:
 
 def _left(record: Record) -> str:
     count = record["provenance"].get("left_running", 0)
-    if not count or record["outcome"]["status"] == "running":
+    if not count or record["outcome"]["status"] == "detached":
         return ""
     who = "1 process still runs and was" if count == 1 else f"{count} processes still run and were"
     return f"{who} left alone; --orphans wait measures to the end"

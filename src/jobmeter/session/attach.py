@@ -54,10 +54,15 @@ class Attachment:
         return self._measuring.journal.path if self._measuring.journal is not None else None
 
     def start(self) -> None:
+        """Begin to measure. UsageError when a key that was requested by name cannot be measured of it."""
         command = self._command()
         self._herd = Herd(self._machine, self._pid, with_root=True)
         target = Target(root=self._pid, main=self._pid, root_is_job=True, machine=self._machine)
-        self._measuring.begin(target, command, self._directory(), Requirement())
+        try:
+            self._measuring.begin(target, command, self._directory(), Requirement())
+        except BaseException:
+            self._herd.close()
+            raise
         self._measuring.go()
         self._measuring.sync()
 
@@ -67,7 +72,7 @@ class Attachment:
             pass
         left = len(self._herd.running())
         # Its exit code is told to its parent alone.
-        result = Outcome("running" if left else "completed")
+        result = Outcome("detached" if left else "completed")
         record, _ = self._measuring.conclude(Ending(), lambda: result, left)
         self._measuring.close()
         self._herd.close()

@@ -145,6 +145,7 @@ class ContainerSession:
 
     def _launch(self, container: Container, asked_at: float) -> None:
         engine = self._reached()
+        self._measuring.check_ahead()
         connection = engine.attach(container.id, self._command, stdin=self._stdin is not None)
         self._passage = open_passage(connection, self._job.streams, self._stdin, self._nobody_reads)
         engine.start(container.id, self._command)

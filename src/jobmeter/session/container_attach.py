@@ -60,6 +60,7 @@ class ContainerAttachment:
         return self._measuring.journal.path if self._measuring.journal is not None else None
 
     def start(self) -> None:
+        """Begin to measure. UsageError when a key that was requested by name cannot be measured of it."""
         config, measuring = self._told["Config"], self._measuring
         container = Container(self._engine, str(self._told["Id"]), already_ran=True)
         state = self._engine.state(container.id)
@@ -75,7 +76,13 @@ class ContainerAttachment:
         target = Target(
             root=pid, main=pid, root_is_job=True, group=self._group, machine=self._machine, container=container
         )
-        measuring.begin(target, command or [self._name], config.get("WorkingDir") or "", limits(self._told))
+        try:
+            measuring.begin(target, command or [self._name], config.get("WorkingDir") or "", limits(self._told))
+        except BaseException:
+            if self._group is not None:
+                self._group.close()
+            self._engine.close()
+            raise
         supervisor = ContainerSupervisor(
             self._engine, container.id, self._machine, pid=pid, runtime=None, at_exit=self._look_last
         )
@@ -125,5 +132,5 @@ class ContainerAttachment:
 
     def _judge(self, supervisor: ContainerSupervisor) -> Outcome:
         if supervisor.abandoned:
-            return Outcome("running")
+            return Outcome("detached")
         return judge_end(supervisor, self._group, limits(self._told).memory_bytes)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobmeter.collectors import Selected, select
+from jobmeter.collectors import Selected, availability, select, unavailable
 from jobmeter.collectors.contract import Ending, Source, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
 from jobmeter.journal.writer import JournalFile, JournalWriter
@@ -59,12 +59,13 @@ class Measuring:
             if not getattr(options, field) > 0:
                 raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
         self.id = records.new_run_id()
-        self.selected = select(options.measurements, machine)
+        self.selected = select(options.measurements, machine, warn)
         self.machine = machine
         self.why_not: dict[str, str] = {}
         self.more: dict[str, Any] = {}  # what else the record's provenance shall tell
         self.watch: Watch
         self.journal: JournalWriter | None = None
+        self._sources: dict[str, Source] = {}
         self._options = options
         self._meter = meter or Meter()
         self._warn = warn
@@ -78,8 +79,12 @@ class Measuring:
         return any(choice.wanted & set(keys) for choice in self.selected)
 
     def begin(self, target: Target, command: list[str], directory: str, requirement: Requirement) -> None:
-        """Open everything for a job that waits at its gate, or runs."""
-        sources = self._open_sources(target)
+        """Open everything for a job that waits at its gate, or runs.
+
+        UsageError, and nothing is left open, when a key that was requested by name cannot be measured of it.
+        """
+        sources = self._sources = self._open_sources(target)
+        self._refuse_missing(sources)
         self._began = time.time()
         self._measurements = _by_key(self.selected, sources)
         self._begun = records.identity(
@@ -119,12 +124,53 @@ class Measuring:
         if self.journal is not None:
             self.journal.sync()
 
+    def check_ahead(self) -> None:
+        """UsageError when a key that was requested by name is sure not to be measurable of what is not our child.
+
+        For a container, which runs as soon as it is there: sources are tried on this process. Its cgroup is not known
+        before it runs, and its engine is only asked then.
+        """
+        myself = Target(root=os.getpid(), main=os.getpid(), root_is_job=True, machine=self.machine)
+        for choice in self.selected:
+            collector = choice.collector
+            if not choice.named or collector.name == "cgroup":
+                continue
+            if collector.name == "container":
+                why = availability(collector, self.machine)
+                _refuse(choice, dict.fromkeys(choice.named, why) if why is not None else {})
+                continue
+            try:
+                source = collector.open(myself, choice.wanted)
+            except Exception as reason:  # noqa: BLE001 - as in `_open_sources`
+                _refuse(choice, dict.fromkeys(choice.named, str(reason) or type(reason).__name__))
+                continue
+            missing = unavailable(collector, self.machine, source)
+            source.close()
+            _refuse(choice, missing)
+
+    def _refuse_missing(self, sources: dict[str, Source]) -> None:
+        try:
+            for choice in self.selected:
+                name = choice.collector.name
+                if not choice.named:
+                    continue
+                if name in sources:
+                    _refuse(choice, unavailable(choice.collector, self.machine, sources[name]))
+                else:
+                    _refuse(choice, dict.fromkeys(choice.named, self.why_not[name]))
+        except BaseException:
+            for source in sources.values():
+                source.close()
+            raise
+
     def _open_sources(self, target: Target) -> dict[str, Source]:
         sources = {}
         for choice in self.selected:
-            name = choice.collector.name
+            collector, name, wanted = choice.collector, choice.collector.name, choice.wanted
+            if choice.usual and hasattr(collector, "spare"):
+                wanted -= choice.usual & collector.spare(target)
             try:
-                sources[name] = choice.collector.open(target, choice.wanted)
+                sources[name] = collector.open(target, wanted)
             except Exception as reason:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
                 self.why_not.setdefault(name, str(reason) or type(reason).__name__)
         return sources
@@ -204,6 +250,8 @@ class Measuring:
             name = choice.collector.name
             if name in self.why_not:
                 collectors[name] = {"available": False, "why": self.why_not[name]}
+            elif faults := self._faults_of(name):
+                collectors[name] = {"available": True, "failed": "; ".join(faults)}
             elif name in self.watch.failures:
                 collectors[name] = {"available": True, "failed": self.watch.failures[name]}
             else:
@@ -216,6 +264,12 @@ class Measuring:
             "meter_cpu_seconds": round(self._meter.cpu_seconds, 4),
             **self.more,
         }
+
+    def _faults_of(self, name: str) -> list[str]:
+        """What was wrong with the readings of a collector of another package."""
+        source: Any = self._sources.get(name)
+        faults: list[str] = source.faults() if hasattr(source, "faults") else []
+        return faults
 
     def refuse(self, command: list[str], directory: str, requirement: Requirement, result: Outcome) -> Record:
         """The record of a job that could not even begin: how it ended, and nothing measured."""
@@ -230,6 +284,10 @@ class Measuring:
         """Let go of everything; with `discard`, as if the run had never been."""
         self._meter.remove(self.watch)
         self.watch.close()
+        for name in self._sources:
+            if faults := self._faults_of(name):
+                self._warn(f"plug-in {name}: {'; '.join(faults)}")
+        self._sources = {}
         if self.journal is not None:
             if discard:
                 self.journal.discard()
@@ -241,6 +299,12 @@ def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHIN
     """What the headers of runs that are measured alike, here and by this user, have in common."""
     described = {m.key: m.described() for choice in select(measurements, machine) for m in choice.measurements()}
     return {**records.surroundings(machine), "measurements": described}
+
+
+def _refuse(choice: Selected, missing: dict[str, str]) -> None:
+    """UsageError for the first key that was requested by name and is missing."""
+    for key in sorted(choice.named & missing.keys()):
+        raise UsageError(f"--measurements: {key} cannot be measured here: {missing[key]}")
 
 
 def _by_key(selected: list[Selected], sources: dict[str, Source]) -> dict[str, Measurement]:

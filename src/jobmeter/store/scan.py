@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from jobmeter.analyse.timeline import Sample, Sampler
 from jobmeter.errors import StoreError
-from jobmeter.journal.reader import check_header, parse_line, read_shared, shared_part, unreadable
+from jobmeter.journal.reader import check_header, final_record, parse_line, read_shared, shared_part, unreadable
 from jobmeter.journal.writer import SCHEMA
 from jobmeter.model import Record
 
@@ -170,7 +170,7 @@ class Scan:
             self._problem(unreadable(self.path, number, line))
 
     def _record(self, number: int, line: bytes) -> ScannedRun | None:
-        record = _used_part(line)
+        record = final_record(_used_part(line))
         run = self._current
         if not isinstance(record, dict) or not isinstance(record.get("id"), str):
             self._problem(unreadable(self.path, number, line))

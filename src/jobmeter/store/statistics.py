@@ -10,6 +10,7 @@ from jobmeter.analyse.statistics import (
     FIGURES,
     LEVELS,
     SPREAD,
+    UNENDED,
     GroupStatistics,
     Spread,
     Totals,
@@ -50,7 +51,7 @@ def _by_name(store: Store, selection: Selection) -> list[GroupStatistics]:
 
 
 def _sums(store: Store, selection: Selection) -> Select[Any]:
-    """The name, how many runs have each figure of SPREAD, and the totals, those that run among the ended."""
+    """The name, how many runs have each figure of SPREAD, and the totals, those that have not ended among the ended."""
     wall, cpu, cpus = _JOB.wall_seconds, _JOB.cpu_seconds, _JOB.requirement_cpus
     statement = select(
         _JOB.job_name,
@@ -68,10 +69,11 @@ def _sums(store: Store, selection: Selection) -> Select[Any]:
 
 
 def _running(store: Store, selection: Selection) -> dict[str, int]:
-    """How many runs of each name have not ended."""
-    if selection.statuses and "running" not in selection.statuses:
+    """How many runs of each name have not ended, as far as is known."""
+    statuses = [status for status in UNENDED if not selection.statuses or status in selection.statuses]
+    if not statuses:
         return {}
-    mine = store.condition(selection._replace(statuses=("running",)))
+    mine = store.condition(selection._replace(statuses=statuses))
     found = store.query(select(_JOB.job_name, func.count().label("runs")).where(mine).group_by(_JOB.job_name))
     return {row.job_name: row.runs for row in found}
 

@@ -1,0 +1,71 @@
+"""What to measure, as people write it: `default,-proc_cmd,perf_*`.
+
+Keys, globs, `default` and `all` include; the same after a `-` exclude, wherever they stand. Exclusions alone are
+taken from the default. `none`, alone, is nothing: then time and outcome are known and no more.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Callable
+
+from jobmeter.collectors import Selected, default_plugins, load_all, load_builtin, load_default
+from jobmeter.collectors.contract import Collector
+from jobmeter.errors import UsageError
+from jobmeter.kernel.machine import Machine
+
+
+def select_by(patterns: list[str], machine: Machine, warn: Callable[[str], None]) -> list[Selected]:
+    """The collectors and keys that the patterns choose. UsageError for one that means nothing."""
+    if "none" in patterns:
+        if len(patterns) > 1:
+            raise UsageError("--measurements: `none` stands alone: nothing can be added to it or excluded from it")
+        return []
+    included = [pattern for pattern in patterns if not pattern.startswith("-")]
+    excluded = [pattern[1:] for pattern in patterns if pattern.startswith("-")]
+    collectors = _collectors([*included, *excluded], warn)
+    keys = [m.key for collector in collectors for m in collector.measurements]
+    usual = {key for collector in load_default(machine, _ignore) for key in collector.default}
+    without = {key for pattern in excluded for key in _matching(pattern, keys, usual, "-")}
+    named = {pattern for pattern in included if pattern in keys} - without
+    chosen = {key for pattern in included if pattern != "default" for key in _matching(pattern, keys, usual)} - without
+    by_default = (usual if "default" in included or not included else set()) - without
+    selected = []
+    for collector in collectors:
+        own = frozenset(m.key for m in collector.measurements)
+        wanted = own & (chosen | by_default)
+        if wanted:
+            selected.append(Selected(collector, wanted, own & named, own & (by_default - chosen)))
+    return selected
+
+
+def _collectors(words: list[str], warn: Callable[[str], None]) -> list[Collector]:
+    """The collectors that the words can mean. All of other packages only if need be: to find them takes long."""
+    plugins = default_plugins()
+    collectors = [*load_builtin(), *(plugins.collectors if plugins is not None else ())]
+    known = {"default", *(m.key for collector in collectors for m in collector.measurements)}
+    if not known.issuperset(words):
+        return load_all(warn)
+    for fault in plugins.faults if plugins is not None else ():
+        warn(fault)
+    return collectors
+
+
+def _matching(pattern: str, keys: list[str], usual: set[str], sign: str = "") -> set[str]:
+    if pattern == "all":
+        return set(keys)
+    if pattern == "default":
+        return usual
+    matches = set(fnmatch.filter(keys, pattern))
+    if not matches:
+        near = difflib.get_close_matches(pattern, keys, n=1, cutoff=0.0)
+        raise UsageError(
+            f"--measurements: there is no {sign + pattern!r}. Did you mean {sign + near[0]!r}? "
+            "`jobmeter measurements` lists all."
+        )
+    return matches
+
+
+def _ignore(message: str) -> None:
+    """It was told already."""
