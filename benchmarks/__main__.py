@@ -1,4 +1,4 @@
-"""`python -m benchmarks [accuracy|overhead|reliability|budgets] [--tool NAME]... [--load NAME]...`."""
+"""`python -m benchmarks [accuracy|overhead|slowdown|reliability|budgets] [--tool NAME]... [--load NAME]...`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import time
 
 from benchmarks.peers import prepare
 
-SECTIONS = ("accuracy", "overhead", "reliability", "budgets")
+SECTIONS = ("accuracy", "overhead", "slowdown", "reliability", "budgets")
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare jobmeter with other tools.")
     parser.add_argument("section", nargs="?", choices=SECTIONS, help="one section (default: all)")
     parser.add_argument("--tool", action="append", metavar="NAME", help="only this tool; may be given again")
-    parser.add_argument("--load", action="append", metavar="NAME", help="accuracy: only this load; may be given again")
+    parser.add_argument(
+        "--load", action="append", metavar="NAME", help="accuracy, slowdown: only this load; may be given again"
+    )
     options = parser.parse_args(arguments)
     tools, missing = prepare(options.tool)
     print(f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.release()}, Python {platform.python_version()}")
     for section in [options.section] if options.section else SECTIONS:
-        only = [options.load] if section == "accuracy" else []
+        only = [options.load] if section in ("accuracy", "slowdown") else []
         importlib.import_module(f"benchmarks.{section}").show(tools, missing, *only)
     return 0
 

@@ -1,0 +1,134 @@
+/* Loads that feel what measuring costs a job: `disturb NAME` does a fixed amount of work and prints the seconds it took.
+ *
+ * Only the work is timed, not the start of the program.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void forks(void)
+{
+    for (int i = 0; i < 2000; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        waitpid(child, NULL, 0);
+    }
+}
+
+static void *nothing(void *unused)
+{
+    return unused;
+}
+
+static void threads(void)
+{
+    for (int i = 0; i < 10000; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, nothing, NULL) == 0)
+            pthread_join(thread, NULL);
+    }
+}
+
+static void faults(void)
+{
+    size_t size = 200 << 20;
+    for (int i = 0; i < 4; i++) {
+        char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED)
+            exit(1);
+        madvise(block, size, MADV_NOHUGEPAGE);
+        for (size_t at = 0; at < size; at += 4096)
+            block[at] = 1;
+        munmap(block, size);
+    }
+}
+
+static void switches(void)
+{
+    int there[2], back[2];
+    char word = 'x';
+    if (pipe(there) || pipe(back))
+        exit(1);
+    if (fork() == 0) {
+        close(there[1]);
+        while (read(there[0], &word, 1) == 1)
+            if (write(back[1], &word, 1) != 1)
+                break;
+        _exit(0);
+    }
+    for (int i = 0; i < 40000; i++)
+        if (write(there[1], &word, 1) != 1 || read(back[0], &word, 1) != 1)
+            exit(1);
+    close(there[1]);
+    wait(NULL);
+}
+
+static void reads_and_writes(void)
+{
+    char word[16] = {0};
+    char name[] = "disturb-XXXXXX";
+    int file = mkstemp(name);
+    unlink(name);
+    for (int i = 0; i < 400000; i++) {
+        if (pwrite(file, word, sizeof word, i % 4096) < 0 || pread(file, word, sizeof word, i % 4096) < 0)
+            exit(1);
+    }
+    close(file);
+}
+
+static void files(void)
+{
+    char name[] = "disturb-XXXXXX";
+    if (!mkdtemp(name) || chdir(name))
+        exit(1);
+    for (int i = 0; i < 20000; i++) {
+        int file = open("short", O_CREAT | O_WRONLY, 0600);
+        if (file < 0 || write(file, "x", 1) != 1)
+            exit(1);
+        close(file);
+        unlink("short");
+    }
+    if (chdir("..") || rmdir(name))
+        exit(1);
+}
+
+static void computes(void)
+{
+    volatile unsigned long sum = 0;
+    for (unsigned long i = 0; i < 500000000UL; i++)
+        sum += i;
+}
+
+int main(int count, char **words)
+{
+    static const struct {
+        const char *name;
+        void (*load)(void);
+    } loads[] = {
+        {"forks", forks},       {"threads", threads},       {"page-faults", faults},         {"switches", switches},
+        {"files", files},       {"computes", computes},     {"reads-writes", reads_and_writes},
+    };
+    for (size_t i = 0; count > 1 && i < sizeof loads / sizeof *loads; i++)
+        if (strcmp(words[1], loads[i].name) == 0) {
+            double began = now();
+            loads[i].load();
+            printf("%.6f\n", now() - began);
+            return 0;
+        }
+    return 2;
+}
