@@ -213,8 +213,7 @@ class ProcSource:
         found = uncounted.update(alive, shares, moved=moved)
         if found is None:
             return {}
-        values = {HUGETLB_TOTAL.key: found.hugetlb, HELD_TOTAL.key: found.held}
-        return {key: value for key, value in values.items() if value is not None}
+        return {key: value for key, value in zip((HUGETLB_TOTAL.key, HELD_TOTAL.key), found) if value is not None}
 
     def outran(self, cpu_nanoseconds: int) -> bool:
         """Whether the tree used more CPU than that, beyond what ticks may blur, or has whom perf cannot follow."""

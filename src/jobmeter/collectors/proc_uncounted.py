@@ -7,7 +7,7 @@ tables; huge pages and swap it is not charged for.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Union
 
 from jobmeter.collectors.proc_memory import Allowance
 from jobmeter.kernel import procfs
@@ -15,8 +15,10 @@ from jobmeter.kernel.cgroup import Group
 from jobmeter.kernel.hostfs import MemoryHints, read_memory_hints
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import SmapsRollup, Status
-from jobmeter.kernel.shmem import OpenFiles, open_memory_files, unattached_segment_bytes
 from jobmeter.kernel.tree import Process
+
+if TYPE_CHECKING:
+    from jobmeter.kernel.shmem import OpenFiles
 
 _NOISE = 1 << 20
 """Bytes by which the machine's shared memory or page tables may grow and not be looked into."""
@@ -28,14 +30,8 @@ _SECONDS_PER_PROCESS = 60e-6
 _MOST_CREATORS = 10_000
 
 
-class Uncounted(NamedTuple):
-    hugetlb: int | None  # None: the machine has no huge pages
-    held: int | None  # all memory of the job at this moment, with what is not counted elsewhere
-
-
-class _Seen(NamedTuple):
-    statuses: list[Status]
-    files: OpenFiles
+Uncounted = tuple[Union[int, None], Union[int, None]]
+"""Huge pages, if the machine has any; and all memory of the job at this moment, with what is not counted elsewhere."""
 
 
 class UncountedMemory:
@@ -78,12 +74,13 @@ class UncountedMemory:
         seen = self._look(alive)
         if seen is None:
             return None
-        hugetlb = self._hugetlb(hints, alive, seen) if pool else None
-        extra = sum((status.swap or 0) + status.page_tables for status in seen.statuses) + (hugetlb or 0)
+        statuses, files = seen
+        hugetlb = self._hugetlb(hints, alive, statuses, files) if pool else None
+        extra = sum((status.swap or 0) + status.page_tables for status in statuses) + (hugetlb or 0)
         if grown:
-            extra += self._unmapped(hints, seen, shares)
+            extra += self._unmapped(hints, statuses, files, shares)
         base = sum(share.pss for share in shares) if shares else resident if len(alive) == 1 else None
-        return Uncounted(hugetlb, None if base is None else base + extra)
+        return hugetlb, None if base is None else base + extra
 
     def _grown(self, hints: MemoryHints, resident: int) -> bool:
         """Whether shared memory or page tables of the machine grew since the start, beyond noise."""
@@ -99,14 +96,16 @@ class UncountedMemory:
             return None
         hugetlb = group.hugetlb() if pool else None
         if pool and hugetlb is None and (seen := self._look(alive)) is not None:
-            hugetlb = self._hugetlb(hints, alive, seen)
+            hugetlb = self._hugetlb(hints, alive, *seen)
         # What moved took no charges along: its memory may be in both.
         base = max(memory.current - memory.file, sum(share.pss for share in shares))
         extra = (memory.swap or 0) + (0 if memory.with_hugetlb else hugetlb or 0)
-        return Uncounted(hugetlb, base + extra)
+        return hugetlb, base + extra
 
-    def _look(self, alive: list[Process]) -> _Seen | None:
+    def _look(self, alive: list[Process]) -> tuple[list[Status], OpenFiles] | None:
         """Read status and open files of each process; None when that would cost too much now."""
+        from jobmeter.kernel.shmem import open_memory_files
+
         if not self._allowance.covers(len(alive) * _SECONDS_PER_PROCESS):
             return None
         statuses = []
@@ -117,16 +116,16 @@ class UncountedMemory:
                 except (OSError, ValueError):
                     continue  # it ended
             files = open_memory_files(self._machine, [process.identity.pid for process in alive])
-        return _Seen(statuses, files)
+        return statuses, files
 
-    def _hugetlb(self, hints: MemoryHints, alive: list[Process], seen: _Seen) -> int:
+    def _hugetlb(self, hints: MemoryHints, alive: list[Process], statuses: list[Status], files: OpenFiles) -> int:
         """Huge pages of the job; what several processes map is counted once, as the largest share."""
-        mapped = sum(status.hugetlb for status in seen.statuses)
-        if sum(status.hugetlb > 0 for status in seen.statuses) > 1:
+        mapped = sum(status.hugetlb for status in statuses)
+        if sum(status.hugetlb > 0 for status in statuses) > 1:
             rollups = [rollup for process in alive if (rollup := self._rollup(process)) is not None]
             mapped = sum(r.private_hugetlb for r in rollups) + max([r.shared_hugetlb for r in rollups], default=0)
         # Files may be mapped, or not: which of the pages are in both is not known.
-        hugetlb = max(mapped, seen.files.hugetlb)
+        hugetlb = max(mapped, files.hugetlb)
         self._not_found = max(self._not_found, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
         return hugetlb
 
@@ -136,14 +135,14 @@ class UncountedMemory:
         except (OSError, ValueError):
             return None  # another user's process, or gone
 
-    def _unmapped(self, hints: MemoryHints, seen: _Seen, shares: list[SmapsRollup]) -> int:
+    def _unmapped(self, hints: MemoryHints, statuses: list[Status], files: OpenFiles, shares: list[SmapsRollup]) -> int:
         """Shared memory of the job that no process of it maps; notes what grew and is not found."""
-        resident = sum(status.shmem for status in seen.statuses)
+        resident = sum(status.shmem for status in statuses)
         mapped = sum(share.shmem for share in shares) if shares else resident
-        segments = unattached_segment_bytes(self._machine, self._creators)
+        segments = self._segments()
         grown = hints.shmem - self._at_first.shmem
         # Of what is mapped, some may be of these files, and some of them may be older than the job.
-        unmapped = min(max(seen.files.shmem - resident, 0) + segments, max(grown - mapped, 0))
+        unmapped = min(max(files.shmem - resident, 0) + segments, max(grown - mapped, 0))
         self._not_found = max(self._not_found, grown - mapped - unmapped)
         return unmapped
 
@@ -152,12 +151,17 @@ class UncountedMemory:
         if len(self._creators) < _MOST_CREATORS:
             self._creators.update(process.identity.pid for process in alive)
 
+    def _segments(self) -> int:
+        from jobmeter.kernel.shmem import unattached_segment_bytes
+
+        return unattached_segment_bytes(self._machine, self._creators)
+
     def last_look(self) -> None:
         """The job is over: what is left of its shared memory was in no process at the end."""
         if self._group is None:
             grown = self._hints().shmem - self._at_first.shmem
             if grown > _DOUBT:
-                grown -= unattached_segment_bytes(self._machine, self._creators)
+                grown -= self._segments()
             self._not_found = max(self._not_found, grown)
 
 
