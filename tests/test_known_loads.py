@@ -33,7 +33,8 @@ def test_cpu_of_children_nobody_waited_for_is_counted(user: int) -> None:
 def test_a_burst_of_memory_between_two_samples_is_seen(user: int, attempt: int) -> None:
     done = meter_load("burst", options=["--interval", "1"], user=user)
     assert done.value("memory_peak_bytes") == pytest.approx(done.true("memory"), rel=0.03)
-    assert done.quality("memory_peak_bytes") == "exact"
+    # Without a cgroup, memory beside the process's own may have gone unseen.
+    assert done.quality("memory_peak_bytes") in (("exact", "sampled") if user == 0 else ("sampled", "at least"))
 
 
 @USERS

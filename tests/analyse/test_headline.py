@@ -165,9 +165,69 @@ MEMORY = [
         (70 * MIB, "rusage_maxrss", "at least"),
     ),
     (
-        "one process alone: its own mark is exact",
-        {"proc_pss_total": 30 * MIB, "rusage_maxrss": 50 * MIB, "proc_processes": 1},
+        "one process alone in its group: its own mark is exact",
+        {
+            "cgroup_mem_peak": 49 * MIB,
+            "cgroup_held": 40 * MIB,
+            "cgroup_file": 0,
+            "rusage_maxrss": 50 * MIB,
+            "proc_processes": 1,
+        },
         (50 * MIB, "rusage_maxrss", "exact"),
+    ),
+    (
+        "one process alone without a group: what it holds beside its own was seen at moments",
+        {"proc_pss_total": 30 * MIB, "rusage_maxrss": 50 * MIB, "proc_processes": 1},
+        (50 * MIB, "rusage_maxrss", "sampled"),
+    ),
+    (
+        "memory in no resident size: counted with the rest, as it was seen",
+        {"proc_pss_total": 30 * MIB, "rusage_maxrss": 50 * MIB, "proc_held_total": 230 * MIB, "proc_processes": 1},
+        (230 * MIB, "proc_held_total", "sampled"),
+    ),
+    (
+        "huge pages, which the group is not charged for: with the rest, as they were seen",
+        {
+            "cgroup_mem_peak": 100 * MIB,
+            "cgroup_held": 99 * MIB,
+            "cgroup_file": 0,
+            "proc_hugetlb_total": 64 * MIB,
+            "proc_held_total": 160 * MIB,
+        },
+        (160 * MIB, "proc_held_total", "sampled"),
+    ),
+    (
+        "huge pages on the machine, none seen with the job: not exact, for there was time between samples",
+        {"cgroup_mem_peak": 100 * MIB, "cgroup_held": 99 * MIB, "cgroup_file": 0, "proc_hugetlb_total": 0},
+        (100 * MIB, "cgroup_mem_peak", "sampled"),
+    ),
+    (
+        "huge pages on the machine, and the kernel knows that the job had none: exact",
+        {
+            "cgroup_mem_peak": 100 * MIB,
+            "cgroup_held": 99 * MIB,
+            "cgroup_file": 0,
+            "proc_hugetlb_total": 0,
+            "cgroup_hugetlb_peak": 0,
+        },
+        (100 * MIB, "cgroup_mem_peak", "exact"),
+    ),
+    (
+        "more huge pages than any sample saw: at least",
+        {
+            "cgroup_mem_peak": 100 * MIB,
+            "cgroup_held": 99 * MIB,
+            "cgroup_file": 0,
+            "proc_hugetlb_total": 0,
+            "proc_held_total": 99 * MIB,
+            "cgroup_hugetlb_peak": 64 * MIB,
+        },
+        (100 * MIB, "cgroup_mem_peak", "at least"),
+    ),
+    (
+        "many small processes without a group: at least, the kernel's memory for them is not in it",
+        {"proc_pss_total": 60 * MIB, "proc_processes": 500},
+        (60 * MIB, "proc_pss_total", "at least"),
     ),
     (
         "how many processes there were is not known: at least",
@@ -183,6 +243,24 @@ def test_the_peak_of_memory_is_what_could_not_be_reclaimed(
 ) -> None:
     figure = memory_peak(peaks(**values), DESCRIBED)
     assert expected == (None if figure is None else (figure["value"], figure["from"], figure["quality"]))
+
+
+def test_a_source_that_missed_something_makes_the_peak_at_least_that() -> None:
+    group = {"cgroup_mem_peak": 100 * MIB, "cgroup_held": 99 * MIB, "cgroup_file": 0, "rusage_maxrss": 90 * MIB}
+    left = {**DESCRIBED, "cgroup_mem_peak": {"quality": "at least"}}
+    unexplained = {**DESCRIBED, "proc_rss_total": {"quality": "at least"}}
+    alone = {"rusage_maxrss": 50 * MIB, "proc_processes": 1}
+    figures = [memory_peak(peaks(**group), left), memory_peak(peaks(**alone), unexplained)]
+    assert ["at least", "at least"] == [figure["quality"] for figure in figures if figure]
+
+
+def test_cpu_time_outside_the_group_says_that_memory_was_there_too() -> None:
+    group = peaks(cgroup_mem_peak=100 * MIB, cgroup_held=99 * MIB, cgroup_file=0)
+    inside = memory_peak(group | totals(cgroup_cpu_seconds=2.0, rusage_cpu_seconds=2.01), DESCRIBED)
+    outside = memory_peak(group | totals(cgroup_cpu_seconds=1.0, rusage_cpu_seconds=2.0), DESCRIBED)
+    assert inside is not None
+    assert outside is not None
+    assert ("exact", "at least") == (inside["quality"], outside["quality"])
 
 
 def test_of_a_job_that_goes_on_unseen_every_total_is_at_least_that() -> None:

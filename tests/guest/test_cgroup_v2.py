@@ -145,7 +145,7 @@ def test_without_a_group_the_peak_of_a_burst_is_known_all_the_same(scenario: Sce
     figure = scenario("not_delegated")["record"]["usage"]["memory_peak_bytes"]
     assert 100 * MIB < figure["value"] < 120 * MIB
     assert figure["from"].startswith(("proc_", "rusage_"))
-    assert figure["quality"] == "exact"
+    assert figure["quality"] in ("sampled", "at least")  # a memfd or a pipe would not be in it
 
 
 @pytest.mark.parametrize(("name", "inside"), [("left_behind", "/"), ("delegated_alone_leaving", "/leaving")])

@@ -36,6 +36,15 @@ class Fake:
     def memory_peak(self) -> int | None:
         return None if self.gone else self.highest
 
+    def directories(self) -> dict[str, str]:
+        return {}
+
+    def hugetlb(self) -> int | None:
+        return None
+
+    def hugetlb_peak(self) -> int | None:
+        return None
+
     def io(self) -> Io | None:
         return None if self.gone else Io(round(self.seconds), 0)
 

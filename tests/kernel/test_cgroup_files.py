@@ -117,3 +117,13 @@ def test_moving_a_process_writes_its_pid_to_the_destination(tmp_path: Path) -> N
     (tmp_path / "cgroup.procs").write_text("")
     cgroup_files.move(4711, str(tmp_path))
     assert "4711" == (tmp_path / "cgroup.procs").read_text()
+
+
+def test_huge_pages_of_all_sizes_are_added_and_reservations_are_not(tmp_path: Path) -> None:
+    for name, value in (("2MB.current", 6), ("1GB.current", 4), ("2MB.rsvd.current", 100), ("2MB.max", 50)):
+        (tmp_path / f"hugetlb.{name}").write_text(f"{value}\n")
+    directory = Directory(str(tmp_path))
+    assert [10, 10, None] == [
+        directory.sum_of_sizes("hugetlb.", suffix) for suffix in (".current", ".current", ".usage_in_bytes")
+    ]
+    directory.close()

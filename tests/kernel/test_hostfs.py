@@ -76,3 +76,22 @@ def test_a_machine_is_read_from_its_own_proc(tmp_path: Path) -> None:
 @pytest.mark.skipif(not THIS_MACHINE.has_proc(), reason="no /proc here")
 def test_this_machine_s_memory_is_what_sysconf_says() -> None:
     assert os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") == hostfs.read_memory_total(THIS_MACHINE)
+
+
+def test_hints_of_memory_that_is_in_no_resident_size() -> None:
+    content = (
+        b"MemTotal: 100 kB\nSwapCached:  5 kB\nSwapTotal:  100 kB\nSwapFree:  70 kB\nShmem:   12780 kB\n"
+        b"PageTables:  900 kB\nShmemHugePages: 1 kB\nHugePages_Total: 80\nHugePages_Free: 16\nHugepagesize: 2048 kB\n"
+        b"Hugetlb: 163840 kB\nDirectMap4k: 1 kB\n"
+    )
+    expected = hostfs.MemoryHints(12780 * 1024, 900 * 1024, 25 * 1024, 160 << 20, 128 << 20)
+    assert expected == hostfs.parse_memory_hints(content)
+
+
+def test_hints_that_a_kernel_does_not_give_are_none() -> None:
+    assert hostfs.MemoryHints(0, 0, 0, 0, 0) == hostfs.parse_memory_hints(MEMINFO.encode())
+
+
+def test_a_malformed_hint_is_quoted() -> None:
+    with pytest.raises(ValueError, match="Shmem: much"):
+        hostfs.parse_memory_hints(b"MemTotal: 1 kB\nShmem: much\n")

@@ -65,7 +65,10 @@ State:\tS (sleeping)
 VmPeak:\t   99999 kB
 VmHWM:\t    5120 kB
 VmRSS:\t    4096 kB
+RssShmem:\t      40 kB
+VmPTE:\t      60 kB
 VmSwap:\t      12 kB
+HugetlbPages:\t    2048 kB
 Threads:\t1
 voluntary_ctxt_switches:\t150
 nonvoluntary_ctxt_switches:\t15
@@ -81,7 +84,7 @@ nonvoluntary_ctxt_switches:\t0
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (STATUS, Status(5120 * 1024, 12 * 1024, 165)),
+        (STATUS, Status(5120 * 1024, 12 * 1024, 165, 40 * 1024, 60 * 1024, 2048 * 1024)),
         (ZOMBIE_STATUS, Status(None, None, 7)),
         (ZOMBIE_STATUS.replace(b"bash", b"\rVmHWM:9 kB"), Status(None, None, 7)),
         (ZOMBIE_STATUS.replace(b"bash", b"\\nVmHWM:9 kB"), Status(None, None, 7)),
@@ -168,6 +171,22 @@ Swap:                  0 kB
 
 def test_uss_is_all_that_is_private() -> None:
     assert SmapsRollup(pss=5000 * 1024, uss=4500 * 1024) == procfs.parse_smaps_rollup(ROLLUP)
+
+
+def test_shares_of_shared_memory_and_huge_pages_are_told_apart() -> None:
+    more = ROLLUP.replace(b"Private_Hugetlb:       0", b"Private_Hugetlb:    2048")
+    more += b"Pss_Shmem:           700 kB\nShared_Hugetlb:     4096 kB\n"
+    rollup = procfs.parse_smaps_rollup(more)
+    assert (700 * 1024, 2048 * 1024, 4096 * 1024) == (rollup.shmem, rollup.private_hugetlb, rollup.shared_hugetlb)
+
+
+def test_a_process_that_ends_is_known_by_its_flags(tmp_path: Path) -> None:
+    running, ending = b"7 (a) R 1 7 7 0 -1 4194304 ", b"8 (a) R 1 7 7 0 -1 4194308 "
+    for pid, content in ((7, running), (8, ending), (9, b"9 (a) Z 1 7 7 0 -1 4194304 ")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_bytes(content)
+    machine = Machine(proc=str(tmp_path))
+    assert [False, True, True, True] == [procfs.is_ending(machine, pid) for pid in (7, 8, 9, 10)]
 
 
 @pytest.mark.parametrize("content", [b"", b"Rss: 1 kB\n", b"Pss: much kB\n"])

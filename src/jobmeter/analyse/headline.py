@@ -38,6 +38,8 @@ MEMORY_TOTAL = (
 )  # fmt: skip
 MEMORY_MEAN = ("cgroup_held", "proc_memory", *MEMORY_TOTAL)
 SINGLE_PROCESS = ("rusage_maxrss", "proc_hwm_max", "gnutime_maxrss")
+HELD_WITH_UNCOUNTED = "proc_held_total"
+HUGETLB = "proc_hugetlb_total"
 PROCESSES = ("proc_processes",)
 _RESIDENT = ("proc_memory", "proc_pss_total", "psutil_pss_total", "proc_rss_total")
 
@@ -46,6 +48,10 @@ _TICK = 0.05
 _AGREE = 1.03
 """Accounts of CPU time that are this close bear each other out."""
 _LITTLE_CACHE = 0.02
+_LACKING = 1.05
+"""What is this much more than a figure makes it "at least"."""
+_KERNEL_MEMORY = 90 << 10
+"""Bytes that the kernel needs for a process: its stack, its tables; seen with 500 sleeping ones."""
 
 Figure = dict[str, Any]
 """`{"value": …, "from": key, "quality": …}`"""
@@ -131,7 +137,45 @@ def memory_peak(summary: Summary, described: Described) -> Figure | None:
         size = summary.get(key, {}).get("peak")
         if size is not None and (figure is None or size > figure["value"]):
             figure = _figure(size, key, described, _single_quality(summary))
-    return figure
+    held = summary.get(HELD_WITH_UNCOUNTED, {}).get("peak")
+    if held is not None and (figure is None or held > figure["value"]):
+        figure = _figure(held, HELD_WITH_UNCOUNTED, described)
+    return figure and {**figure, "quality": _peak_quality(figure, summary, described).value}
+
+
+def _peak_quality(figure: Figure, summary: Summary, described: Described) -> Quality:
+    """The quality of a peak of memory, given what else is known: "Where jobmeter says exact" in docs/accuracy.md."""
+    grouped = "cgroup_mem_peak" in summary
+    if _lacks_memory_of_group(figure, summary, described) if grouped else _lacks_memory(figure, summary, described):
+        return Quality.AT_LEAST
+    quality = Quality(figure["quality"])
+    if quality is Quality.EXACT and HUGETLB in summary and "cgroup_hugetlb_peak" not in summary:
+        return Quality.SAMPLED  # the machine has huge pages, and nobody counts those of a job between samples
+    return quality
+
+
+def _lacks_memory_of_group(figure: Figure, summary: Summary, described: Described) -> bool:
+    """Whether some of the job's memory was charged to another group, or to none."""
+    peak = summary["cgroup_mem_peak"].get("peak", 0)
+    huge = summary.get("cgroup_hugetlb_peak", {}).get("peak", 0)
+    charged = summary.get("cgroup_cpu_seconds", {}).get("total")
+    waited_for = summary.get("rusage_cpu_seconds", {}).get("total", 0)
+    return (
+        described.get("cgroup_mem_peak", {}).get("quality") == Quality.AT_LEAST.value
+        or (huge > 0 and figure["value"] < (peak + huge) * (1 - _LITTLE_CACHE))
+        # Who used CPU time outside the group had its memory there too.
+        or (charged is not None and waited_for > charged * _LACKING + _TICK)
+    )
+
+
+def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> bool:
+    """Whether a job without a group has memory that is known to be in no figure: shared memory, or the kernel's."""
+    processes = summary.get("proc_processes", {}).get("peak", 1)
+    kernel = processes * _KERNEL_MEMORY if processes > 1 else 0
+    return (
+        described.get("proc_rss_total", {}).get("quality") == Quality.AT_LEAST.value
+        or figure["value"] + kernel > figure["value"] * _LACKING
+    )
 
 
 def _memory_level(summary: Summary, described: Described, peak: Figure | None, field: str) -> Figure | None:
@@ -139,8 +183,10 @@ def _memory_level(summary: Summary, described: Described, peak: Figure | None, f
 
     The mark of one process counts the files it maps, which a cgroup charges to whoever read them first.
     """
-    keys = MEMORY_MEAN
-    if peak is not None and peak["from"] in SINGLE_PROCESS:
+    keys: tuple[str, ...] = MEMORY_MEAN
+    if peak is not None and peak["from"] == HELD_WITH_UNCOUNTED:
+        keys = (HELD_WITH_UNCOUNTED, *MEMORY_MEAN)
+    elif peak is not None and peak["from"] in SINGLE_PROCESS:
         keys = (*(_RESIDENT if _is_alone(summary) else _RESIDENT[:-1]), *MEMORY_MEAN)
     for key in keys:
         figure = _first(summary, described, (key,), field)
@@ -195,8 +241,13 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
 
 
 def _single_quality(summary: Summary) -> Quality:
-    """The mark of the largest process is the job's own if it never had another."""
-    return Quality.EXACT if _is_alone(summary) else Quality.AT_LEAST
+    """The mark of the largest process is the job's own if it never had another.
+
+    Without a group it is not exact: a memfd, a pipe or page tables are in no process's resident size.
+    """
+    if not _is_alone(summary):
+        return Quality.AT_LEAST
+    return Quality.EXACT if "cgroup_mem_peak" in summary else Quality.SAMPLED
 
 
 def _is_alone(summary: Summary) -> bool:

@@ -38,6 +38,16 @@ HELD = _gauge("held", "bytes", Quality.SAMPLED, "Memory that cannot be reclaimed
 WORKING_SET = _gauge(
     "working_set", "bytes", Quality.SAMPLED, "mem_current less inactive page cache, as Kubernetes counts it."
 )
+HUGETLB = _gauge(
+    "hugetlb", "bytes", Quality.SAMPLED, "Huge pages (hugetlb) in use, which no other memory figure counts."
+)
+HUGETLB_PEAK = _gauge(
+    "hugetlb_peak",
+    "bytes",
+    Quality.EXACT,
+    "Most huge pages (hugetlb) in use at any moment; cgroup v1 alone keeps it.",
+    Gauge.MARK,
+)
 SWAP = _gauge("swap", "bytes", Quality.SAMPLED, "Memory swapped out.")
 CPU = _counter("cpu_seconds", "seconds", "CPU time of all that ever ran in the job's group.")
 CPU_PERCENT = _gauge(
@@ -73,13 +83,14 @@ _ANSWERED_BY = {
 class CgroupCollector:
     name = "cgroup"
     measurements = (
-        MEM_PEAK, MEM_CURRENT, ANON, FILE, HELD, WORKING_SET, SWAP,
+        MEM_PEAK, MEM_CURRENT, ANON, FILE, HELD, WORKING_SET, SWAP, HUGETLB, HUGETLB_PEAK,
         CPU, CPU_PERCENT, CPU_USER, CPU_SYSTEM, THROTTLED, OOM_KILLS, PIDS_PEAK, READ, WRITE,
         MEM_PRESSURE, CPU_PRESSURE, IO_PRESSURE,
     )  # fmt: skip
-    default = frozenset(
-        m.key for m in (MEM_PEAK, HELD, FILE, CPU, CPU_PERCENT, CPU_USER, CPU_SYSTEM, THROTTLED, OOM_KILLS, PIDS_PEAK)
-    )
+    default = frozenset({
+        MEM_PEAK.key, HELD.key, FILE.key, HUGETLB_PEAK.key, CPU.key, CPU_PERCENT.key, CPU_USER.key, CPU_SYSTEM.key,
+        THROTTLED.key, OOM_KILLS.key, PIDS_PEAK.key,
+    })  # fmt: skip
 
     def check(self, machine: Machine) -> None:
         create_group(machine, "check").remove()
@@ -139,7 +150,10 @@ class CgroupSource:
             MEM_PEAK.key: group.memory_peak(),
             OOM_KILLS.key: group.oom_kills(),
             PIDS_PEAK.key: group.pids_peak(),
+            HUGETLB_PEAK.key: group.hugetlb_peak(),
         }
+        if HUGETLB.key in self._wanted:
+            found[HUGETLB.key] = group.hugetlb()
         if self._wanted & _MEMORY:
             found |= self._memory()
         found |= self._cpu(last=last)

@@ -12,7 +12,7 @@ from jobmeter.kernel.machine import Machine
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 CPU_PERCENT = Measurement(
-    "host_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.EXACT,
+    "host_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.SAMPLED,
     "CPU in use on the machine; 100 is one core.", Gauge.RATE,
 )  # fmt: skip
 MEM_USED = Measurement(

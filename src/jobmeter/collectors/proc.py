@@ -8,10 +8,12 @@ import time
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
 from jobmeter.collectors.proc_memory import HighMarks, Shares
+from jobmeter.collectors.proc_uncounted import UncountedMemory
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.collectors.roster import Roster
 from jobmeter.errors import NoData
 from jobmeter.kernel import procfs
+from jobmeter.kernel.cgroup_members import Membership
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes
 from jobmeter.kernel.procfs import Identity
@@ -39,6 +41,14 @@ MEMORY = _gauge(
     "memory", "bytes", Across.LAST,
     "Resident memory, what is shared counted once: PSS as last read, moved by what resident sizes changed since.",
 )  # fmt: skip
+HUGETLB_TOTAL = _gauge(
+    "hugetlb_total", "bytes", Across.LAST,
+    "Huge pages (hugetlb) of the processes, which no resident size counts, where the machine has any.",
+)  # fmt: skip
+HELD_TOTAL = _gauge(
+    "held_total", "bytes", Across.LAST,
+    "Memory of the job with huge pages, swap, page tables and unmapped shared memory, where there may be some.",
+)  # fmt: skip
 HWM_MAX = _gauge(
     "hwm_max", "bytes", Across.MAX, "Largest resident size any one process ever had (VmHWM).", Quality.AT_LEAST
 )._replace(gauge=Gauge.MARK)
@@ -63,24 +73,41 @@ ETIME = _gauge("etime", "seconds", Across.MAX, "Age of the oldest process.")
 
 _FROM_IO = {READ.key, WRITE.key, READ_OPS.key, WRITE_OPS.key}
 _FROM_STATUS = {SWAP_TOTAL.key, SWITCHES.key}
+_UNCOUNTED = {HUGETLB_TOTAL.key, HELD_TOTAL.key}
 _FROM_SMAPS = {PSS_TOTAL.key, USS_TOTAL.key, MEMORY.key}
 _COUNTED = (READ.key, WRITE.key, READ_OPS.key, WRITE_OPS.key)
 _NO_IO = (0, 0, 0, 0)
+_BLUR_TICKS = 5
+
+_MEMORY_GROUPS, _CPU_GROUPS = frozenset({"memory", ""}), frozenset({"cpuacct", ""})
+_CGROUP_MEMORY = {
+    f"cgroup_{name}"
+    for name in ("mem_peak", "mem_current", "anon", "file", "held", "working_set", "swap", "hugetlb", "hugetlb_peak")
+}
+_CGROUP_CPU = {f"cgroup_cpu_{name}" for name in ("seconds", "user_seconds", "system_seconds", "percent")}
+_PERF = {f"perf_{name}" for name in ("cpu_seconds", "page_faults", "ctx_switches", "instructions", "cycles")}
+"""Keys of other sources that miss a process which left its cgroup, or became another user."""
 
 
 class ProcCollector:
     name = "proc"
     measurements = (
-        RSS, RSS_TOTAL, PSS_TOTAL, USS_TOTAL, MEMORY, SWAP_TOTAL, VSZ_TOTAL, HWM_MAX, CPU, CPU_PERCENT, THREADS,
-        PROCESSES, READ, WRITE, READ_OPS, WRITE_OPS, MAJOR_FAULTS, SWITCHES, STATE, CMD, ETIME,
+        RSS, RSS_TOTAL, PSS_TOTAL, USS_TOTAL, MEMORY, SWAP_TOTAL, VSZ_TOTAL, HUGETLB_TOTAL, HELD_TOTAL, HWM_MAX,
+        CPU, CPU_PERCENT, THREADS, PROCESSES, READ, WRITE, READ_OPS, WRITE_OPS, MAJOR_FAULTS, SWITCHES,
+        STATE, CMD, ETIME,
     )  # fmt: skip
-    default = frozenset(
-        m.key for m in (RSS_TOTAL, PSS_TOTAL, MEMORY, HWM_MAX, CPU, CPU_PERCENT, PROCESSES, READ, WRITE, MAJOR_FAULTS)
-    )
+    default = frozenset({
+        RSS_TOTAL.key, PSS_TOTAL.key, MEMORY.key, HUGETLB_TOTAL.key, HELD_TOTAL.key, HWM_MAX.key, CPU.key,
+        CPU_PERCENT.key, PROCESSES.key, READ.key, WRITE.key, MAJOR_FAULTS.key,
+    })  # fmt: skip
 
     def check(self, machine: Machine) -> None:
         if not machine.has_proc():
             raise NoData(f"no {machine.proc} here")
+        if not machine.shows_own_pids():
+            raise NoData(
+                f"{machine.proc} is of another pid namespace and shows other processes. Mount one for this one."
+            )
 
     def open(self, target: Target, wanted: frozenset[str]) -> ProcSource:
         self.check(target.machine)
@@ -113,6 +140,9 @@ class ProcSource:
         self._search = Allowance(share=0.005, at_first=0.002)
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
+        self._uncounted = UncountedMemory(self._machine, target.group) if wanted & _UNCOUNTED else None
+        self._membership = Membership(self._machine, target.group) if target.group is not None else None
+        self._unreadable: dict[Identity, int] = {}
         self._switches_base: int | None = None
         self._level_readings: Readings = {}
         self._counter_readings: Readings = {}
@@ -154,6 +184,8 @@ class ProcSource:
         return self._level_readings
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
+        if self._uncounted is not None:
+            self._uncounted.last_look()
         self._look()
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic, last=True)}
 
@@ -165,8 +197,13 @@ class ProcSource:
         self._counter_readings = dict(zip(_COUNTED, totals[1:])) if self._wanted & _FROM_IO else {}
         self._counter_readings[MAJOR_FAULTS.key] = totals[-1]
         self._level_readings = self._levels(counted) | self._memory_shares(_holding(counted))
-        if self._wanted & _FROM_STATUS and (alive := [process for process in counted if process.alive]):
-            self._level_readings |= self._from_status(alive)
+        if alive := [process for process in counted if process.alive]:
+            if self._membership is not None:
+                self._membership.update(alive)
+            if self._uncounted is not None:
+                self._level_readings |= self._look_for_uncounted(self._uncounted, _holding(alive))
+            if self._wanted & _FROM_STATUS:
+                self._level_readings |= self._from_status(alive)
 
     def _follow(self, *, find_new: bool = True) -> list[Process]:
         """Find who belongs to the job by now."""
@@ -220,8 +257,18 @@ class ProcSource:
             readings |= {PSS_TOTAL.key: [s.pss for s in shares], USS_TOTAL.key: [s.uss for s in shares]}
         return readings
 
+    def _look_for_uncounted(self, uncounted: UncountedMemory, holding: list[Process]) -> Readings:
+        moved = self._membership is not None and bool(self._membership.left & _MEMORY_GROUPS)
+        shares = self._shares.update(holding) if moved or self._wanted & _FROM_SMAPS else []
+        found = uncounted.update(holding, shares, moved=moved)
+        if found is None:
+            return {}
+        return {key: value for key, value in zip((HUGETLB_TOTAL.key, HELD_TOTAL.key), found) if value is not None}
+
     def outran(self, cpu_nanoseconds: int) -> bool:
-        """Whether the tree used more CPU than that, beyond what ticks may blur."""
+        """Whether the tree used more CPU than that, beyond what ticks may blur, or has whom perf cannot follow."""
+        if self._unreadable.keys() & self._accounts.keys():
+            return True
         return (self._totals[0] - self._base[0]) / TICKS_PER_SECOND > cpu_nanoseconds / 1e9 * 1.05 + 0.05
 
     def missing(self) -> dict[str, str]:
@@ -239,8 +286,20 @@ class ProcSource:
         return found
 
     def incomplete(self) -> frozenset[str]:
-        """Keys whose highest moment may have gone unread."""
-        return frozenset({PSS_TOTAL.key, USS_TOTAL.key}) if self._shares.missed_the_top else frozenset()
+        """Keys whose highest moment may have gone unread, and those of other sources that processes left behind."""
+        keys: set[str] = set()
+        if self._shares.missed_the_top:
+            keys |= {PSS_TOTAL.key, USS_TOTAL.key}
+        if self._uncounted is not None and self._uncounted.doubtful:
+            keys |= {RSS_TOTAL.key, PSS_TOTAL.key, MEMORY.key, HELD_TOTAL.key, *_CGROUP_MEMORY}
+        left = self._membership.left if self._membership is not None else set()
+        if left & _MEMORY_GROUPS:
+            keys |= {HELD_TOTAL.key, *_CGROUP_MEMORY}
+        if left & _CPU_GROUPS:
+            keys |= _CGROUP_CPU
+        if sum(self._unreadable.values()) > 0.02 * (self._totals[0] - self._base[0]) + _BLUR_TICKS:
+            keys |= _PERF
+        return frozenset(keys)
 
     def _counted(self) -> list[Process]:
         """The processes that make up the job."""
@@ -280,8 +339,15 @@ class ProcSource:
     def _io(self, process: Process) -> tuple[int, ...]:
         try:
             return procfs.read_io(self._machine, process.identity.pid)
+        except PermissionError:
+            # Another user's: one that became it by a setuid program is out of reach of perf. Or one that ends.
+            stat = process.stat
+            if not procfs.is_ending(self._machine, process.identity.pid):
+                ticks = stat.user + stat.system + stat.children_user + stat.children_system
+                self._unreadable[process.identity] = ticks
+            return _NO_IO
         except (OSError, ValueError):
-            return _NO_IO  # another user's process, or gone
+            return _NO_IO  # gone
 
     def _cpu(self, before: float, *, last: bool) -> Readings:
         seconds = (self._totals[0] - self._base[0]) / TICKS_PER_SECOND

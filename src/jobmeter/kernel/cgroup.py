@@ -12,6 +12,7 @@ import threading
 from typing import NamedTuple, Protocol
 
 from jobmeter.errors import NoData
+from jobmeter.kernel.hostfs import read_memory_hints
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_cgroup
 
@@ -31,6 +32,7 @@ class Memory(NamedTuple):
     file: int  # page cache that could be dropped; shared memory is not
     inactive_file: int
     swap: int | None
+    with_hugetlb: bool = False  # mount option memory_hugetlb_accounting, Linux 6.7
 
 
 class Cpu(NamedTuple):
@@ -57,8 +59,14 @@ class Group(Protocol):
 
     def add(self, pid: int) -> None: ...
     def processes(self) -> list[int]: ...
+    def directories(self) -> dict[str, str]:
+        """Where a process of the job must be listed, by controller; `""` is the unified hierarchy."""
+        ...
+
     def memory(self) -> Memory | None: ...
     def memory_peak(self) -> int | None: ...
+    def hugetlb(self) -> int | None: ...
+    def hugetlb_peak(self) -> int | None: ...
     def cpu(self) -> Cpu | None: ...
     def cpu_nanoseconds(self) -> int | None: ...
     def io(self) -> Io | None: ...
@@ -138,6 +146,8 @@ def create_group(machine: Machine, name: str) -> Group:
     with CHANGING:
         v1, v2 = own_directories(machine)
         if "memory" in v1 or "cpuacct" in v1:
+            if "hugetlb" in v1 and not read_memory_hints(machine).hugetlb_pool:
+                del v1["hugetlb"]  # a group more costs each run, and there is nothing to count
             return cgroup_v1.create(v1, full_name)
         if v2 is not None:
             return cgroup_v2.create(v2, full_name)

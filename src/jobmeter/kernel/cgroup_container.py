@@ -141,6 +141,15 @@ class ContainerGroup:
         except OSError:
             return []
 
+    def directories(self) -> dict[str, str]:
+        return {}  # its engine put its processes where they are, and may make groups as it likes
+
+    def hugetlb(self) -> int | None:
+        return self._own.hugetlb() if self._own else None
+
+    def hugetlb_peak(self) -> int | None:
+        return None  # gone with the engine's group
+
     def add(self, pid: int) -> None:
         raise NotImplementedError("a container's processes are put in its group by its engine")
 

@@ -13,6 +13,7 @@ class Directory:
     def __init__(self, path: str) -> None:
         self.path = path
         self._descriptors: dict[str, int | None] = {}
+        self._of_sizes: dict[tuple[str, str], list[str]] = {}
 
     def text(self, name: str) -> str | None:
         if name not in self._descriptors:
@@ -34,6 +35,19 @@ class Directory:
     def number(self, name: str) -> int | None:
         content = self.text(name)
         return None if content is None or content.startswith("max") else int(content)
+
+    def sum_of_sizes(self, prefix: str, suffix: str) -> int | None:
+        """Over the files that differ in a page size alone, as in `hugetlb.2MB.current`; None when there is none."""
+        names = self._of_sizes.get((prefix, suffix))
+        if names is None:
+            try:
+                found = [name for name in os.listdir(self.path) if name.startswith(prefix) and name.endswith(suffix)]
+            except OSError:
+                found = []
+            # Not `hugetlb.2MB.rsvd.current`: what is reserved need not be used.
+            names = self._of_sizes[prefix, suffix] = [n for n in found if n.count(".") == prefix.count(".") + 1]
+        numbers = [number for name in names if (number := self.number(name)) is not None]
+        return sum(numbers) if numbers else None
 
     def table(self, name: str) -> dict[str, int] | None:
         content = self.text(name)

@@ -10,7 +10,9 @@ from jobmeter.kernel import cgroup, cgroup_files
 from jobmeter.kernel.cgroup_files import Directory
 from jobmeter.kernel.machine import TICKS_PER_SECOND, write_text
 
-_CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio")
+_CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio", "hugetlb")
+_COUNTING = ("memory", "cpuacct")
+"""What figures are called exact because of."""
 _CPU_PERIOD_US = 100_000
 
 
@@ -64,6 +66,9 @@ class GroupV1:
     def processes(self) -> list[int]:
         return cgroup_files.read_pids(self.path)
 
+    def directories(self) -> dict[str, str]:
+        return {name: directory.path for name, directory in self._directories.items() if name in _COUNTING}
+
     def memory(self) -> cgroup.Memory | None:
         directory = self._directory("memory")
         if directory is None:
@@ -84,6 +89,15 @@ class GroupV1:
     def memory_peak(self) -> int | None:
         directory = self._directory("memory")
         return directory.number("memory.max_usage_in_bytes") if directory else None
+
+    def hugetlb(self) -> int | None:
+        directory = self._directory("hugetlb")
+        return directory.sum_of_sizes("hugetlb.", ".usage_in_bytes") if directory else None
+
+    def hugetlb_peak(self) -> int | None:
+        """With pages of several sizes, no more than this."""
+        directory = self._directory("hugetlb")
+        return directory.sum_of_sizes("hugetlb.", ".max_usage_in_bytes") if directory else None
 
     def cpu(self) -> cgroup.Cpu | None:
         directory = self._directory("cpuacct")

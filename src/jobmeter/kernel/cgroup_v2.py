@@ -15,7 +15,7 @@ from jobmeter.kernel import cgroup, cgroup_files
 from jobmeter.kernel.cgroup_files import Directory
 from jobmeter.kernel.machine import read_text, write_text
 
-_CONTROLLERS = ("memory", "cpu", "pids", "io")
+_CONTROLLERS = ("memory", "cpu", "pids", "io", "hugetlb")
 _CPU_PERIOD_US = 100_000
 _HOW = (
     "It needs root or a delegated group, for example: "
@@ -156,6 +156,9 @@ class GroupV2:
     def processes(self) -> list[int]:
         return cgroup_files.read_pids(self.path)
 
+    def directories(self) -> dict[str, str]:
+        return {"": self.path}
+
     def memory(self) -> cgroup.Memory | None:
         current, stat = self._files.number("memory.current"), self._files.table("memory.stat")
         if current is None or stat is None:
@@ -168,10 +171,17 @@ class GroupV2:
             stat["active_file"] + inactive,
             inactive,
             self._files.number("memory.swap.current"),
+            "hugetlb" in stat,
         )
 
     def memory_peak(self) -> int | None:
         return self._files.number("memory.peak")  # Linux 5.19
+
+    def hugetlb(self) -> int | None:
+        return self._files.sum_of_sizes("hugetlb.", ".current")
+
+    def hugetlb_peak(self) -> int | None:
+        return None  # v2 keeps none
 
     def cpu(self) -> cgroup.Cpu | None:
         stat = self._files.table("cpu.stat")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_text
+from typing import NamedTuple
+
+from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes, read_text
 
 
 def parse_busy_seconds(content: str) -> float:
@@ -45,6 +47,45 @@ def read_memory_used(machine: Machine) -> int:
 
 def read_memory_total(machine: Machine) -> int:
     return parse_memory(read_text(f"{machine.proc}/meminfo"))[0]
+
+
+class MemoryHints(NamedTuple):
+    """Of /proc/meminfo: memory of the whole machine that may be in no process's resident size; bytes."""
+
+    shmem: int  # memfds, files on tmpfs, SysV segments; mapped or not
+    page_tables: int
+    swapped: int
+    hugetlb_pool: int  # huge pages of all sizes, used or not
+    hugetlb_used: int  # those in use, of the default size
+
+
+def parse_memory_hints(content: bytes) -> MemoryHints:
+    """What an old kernel or another system has no line for is 0."""
+
+    def number(name: bytes) -> int:
+        start = content.find(b"\n" + name + b":")
+        if start < 0:
+            return 0
+        line = content[start + 1 : content.find(b"\n", start + 1)]
+        try:
+            return int(line.partition(b":")[2].removesuffix(b" kB"))
+        except ValueError:
+            raise ValueError(f"not a line of /proc/meminfo: {line!r}") from None
+
+    swapped = number(b"SwapTotal") - number(b"SwapFree") - number(b"SwapCached")
+    pool = number(b"HugePages_Total") * number(b"Hugepagesize")
+    free = number(b"HugePages_Free") * number(b"Hugepagesize")
+    return MemoryHints(
+        number(b"Shmem") * 1024,
+        number(b"PageTables") * 1024,
+        max(swapped, 0) * 1024,
+        max(number(b"Hugetlb"), pool) * 1024,  # Hugetlb is there since Linux 4.19
+        (pool - free) * 1024,
+    )
+
+
+def read_memory_hints(machine: Machine) -> MemoryHints:
+    return parse_memory_hints(read_bytes(f"{machine.proc}/meminfo"))
 
 
 def read_load1(machine: Machine) -> float:

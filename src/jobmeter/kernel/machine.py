@@ -18,6 +18,13 @@ class Machine(NamedTuple):
     def has_proc(self) -> bool:
         return os.path.exists(f"{self.proc}/self/stat")
 
+    def shows_own_pids(self) -> bool:
+        """Whether /proc numbers processes as this process does, and is not of another pid namespace."""
+        try:
+            return os.readlink(f"{self.proc}/self") == str(os.getpid())
+        except OSError:
+            return os.path.isdir(f"{self.proc}/self")  # a folder of a test
+
 
 THIS_MACHINE = Machine()
 

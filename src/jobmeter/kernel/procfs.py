@@ -84,11 +84,14 @@ class Status(NamedTuple):
     hwm: int | None
     swap: int | None
     context_switches: int
+    shmem: int = 0  # mapped and resident
+    page_tables: int = 0
+    hugetlb: int = 0  # mapped huge pages of the machine's pools; no part of the resident size
 
 
 def parse_status(content: bytes) -> Status:
     hwm = swap = None
-    switches = 0
+    switches = shmem = page_tables = hugetlb = 0
     # Not splitlines(): the kernel escapes a newline in the name, and leaves a carriage return as it is.
     for line in content.split(b"\n"):
         name, _, value = line.partition(b":")
@@ -96,9 +99,15 @@ def parse_status(content: bytes) -> Status:
             hwm = _kib(line)
         elif name == b"VmSwap":
             swap = _kib(line)
+        elif name == b"RssShmem":
+            shmem = _kib(line)
+        elif name == b"VmPTE":
+            page_tables = _kib(line)
+        elif name == b"HugetlbPages":
+            hugetlb = _kib(line)
         elif name in (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"):
             switches += _number(value, line)
-    return Status(hwm, swap, switches)
+    return Status(hwm, swap, switches, shmem, page_tables, hugetlb)
 
 
 def read_status(machine: Machine, pid: int) -> Status:
@@ -131,18 +140,27 @@ class SmapsRollup(NamedTuple):
 
     pss: int
     uss: int
+    shmem: int = 0  # the part of `pss` in shared memory; Linux 5.4
+    private_hugetlb: int = 0  # no part of `pss`
+    shared_hugetlb: int = 0
 
 
 def parse_smaps_rollup(content: bytes) -> SmapsRollup:
-    pss, private = None, 0
+    pss, private, shmem, private_hugetlb, shared_hugetlb = None, 0, 0, 0, 0
     for line in content.splitlines():
         if line.startswith(b"Pss:"):
             pss = _kib(line)
         elif line.startswith(b"Private_"):
             private += _kib(line)
+            if line.startswith(b"Private_Hugetlb:"):
+                private_hugetlb = _kib(line)
+        elif line.startswith(b"Pss_Shmem:"):
+            shmem = _kib(line)
+        elif line.startswith(b"Shared_Hugetlb:"):
+            shared_hugetlb = _kib(line)
     if pss is None:
         raise ValueError(f"no Pss in smaps_rollup: {content!r}")
-    return SmapsRollup(pss, private)
+    return SmapsRollup(pss, private, shmem, private_hugetlb, shared_hugetlb)
 
 
 def read_smaps_rollup(machine: Machine, pid: int) -> SmapsRollup:
@@ -197,6 +215,15 @@ def thread_ids(machine: Machine, pid: int) -> list[int]:
 def reset_peak(machine: Machine, pid: int | str = "self") -> None:
     """Let VmHWM begin anew at the present size (clear_refs 5, Linux 4.0)."""
     write_text(f"{machine.proc}/{pid}/clear_refs", "5")
+
+
+def is_ending(machine: Machine, pid: int) -> bool:
+    """Whether the process is on its way out, or gone."""
+    try:
+        stat = read_stat(machine, pid)
+    except (OSError, ValueError):
+        return True
+    return stat.state in "ZX" or stat.exiting
 
 
 def last_pid(machine: Machine) -> int:

@@ -226,8 +226,9 @@ class Measuring:
             wall_seconds=wall,
             ended=ended,
             left_running=left_running,
-            # Where the system has no subreapers, what a job orphans is never seen again.
-            complete_figures=complete and left_running == 0 and self.machine.has_proc(),
+            # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
+            # /proc shows the processes of others.
+            complete_figures=complete and left_running == 0 and self.machine.shows_own_pids(),
             provenance=self._provenance(),
         )
         if self.journal is not None:

@@ -1,0 +1,173 @@
+"""Memory of a job that no resident size counts, looked for only where the machine has such memory.
+
+Reading /proc/meminfo costs 5 µs, `status` 25 µs a process, and the open files of a
+process some 3 µs each. Where the job has a cgroup, that is charged for shared memory and page
+tables; huge pages and swap it is not charged for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Union
+
+from jobmeter.collectors.allowance import Allowance
+from jobmeter.kernel import procfs
+from jobmeter.kernel.cgroup import Group
+from jobmeter.kernel.hostfs import MemoryHints, read_memory_hints
+from jobmeter.kernel.machine import Machine, read_text
+from jobmeter.kernel.procfs import SmapsRollup, Status
+from jobmeter.kernel.tree import Process
+
+if TYPE_CHECKING:
+    from jobmeter.kernel.shmem import OpenFiles
+
+_NOISE = 1 << 20
+"""Bytes by which the machine's shared memory or page tables may grow and not be looked into."""
+_SHARE = 0.02
+"""The same, as a share of the job's memory."""
+_DOUBT = 4 << 20
+"""Bytes of shared memory that grew on the machine and were not found with the job."""
+_SECONDS_PER_PROCESS = 60e-6
+_MOST_CREATORS = 10_000
+
+
+Uncounted = tuple[Union[int, None], Union[int, None]]
+"""Huge pages, if the machine has any; and all memory of the job at this moment, with what is not counted elsewhere."""
+
+
+class UncountedMemory:
+    """Finds it for a job without a cgroup (`group` is None) or with one."""
+
+    def __init__(self, machine: Machine, group: Group | None) -> None:
+        self._machine = machine
+        self._group = group if group is not None and group.memory_peak() is not None else None
+        self._at_first = self._hints()
+        self._on_demand = _pages_on_demand(machine)
+        self._allowance = Allowance(share=0.01, at_first=0.05)
+        self._creators: set[int] = set()
+        self._largest = 0
+        self._not_found = 0
+
+    def _hints(self) -> MemoryHints:
+        try:
+            return read_memory_hints(self._machine)
+        except (OSError, ValueError):
+            return MemoryHints(0, 0, 0, 0, 0)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether memory of the machine grew so much, unexplained, that it may be the job's."""
+        return self._not_found > max(_DOUBT, 0.05 * self._largest)
+
+    def update(self, alive: list[Process], shares: list[SmapsRollup], *, moved: bool) -> Uncounted | None:
+        """What is found now; `shares` may be empty, with `moved` some process left the group."""
+        hints = self._hints()
+        resident = sum(process.stat.rss for process in alive)
+        self._largest = max(self._largest, resident)
+        pool = hints.hugetlb_pool > 0 or self._on_demand
+        if self._group is not None:
+            looked_for = pool or hints.swapped or moved
+            return self._beside_group(self._group, hints, alive, shares, pool) if looked_for else None
+        self._remember(alive)
+        grown = self._grown(hints, resident)
+        if not (pool or hints.swapped or grown):
+            return None
+        seen = self._look(alive)
+        if seen is None:
+            return None
+        statuses, files = seen
+        hugetlb = self._hugetlb(hints, alive, statuses, files) if pool else None
+        extra = sum((status.swap or 0) + status.page_tables for status in statuses) + (hugetlb or 0)
+        if grown:
+            extra += self._unmapped(hints, statuses, files, shares)
+        base = sum(share.pss for share in shares) if shares else resident if len(alive) == 1 else None
+        return hugetlb, None if base is None else base + extra
+
+    def _grown(self, hints: MemoryHints, resident: int) -> bool:
+        """Whether shared memory or page tables of the machine grew since the start, beyond noise."""
+        first = self._at_first
+        noise = max(_NOISE, _SHARE * resident)
+        return hints.shmem - first.shmem > noise or hints.page_tables - first.page_tables > noise
+
+    def _beside_group(
+        self, group: Group, hints: MemoryHints, alive: list[Process], shares: list[SmapsRollup], pool: bool
+    ) -> Uncounted | None:
+        memory = group.memory()
+        if memory is None:
+            return None
+        hugetlb = group.hugetlb() if pool else None
+        if pool and hugetlb is None and (seen := self._look(alive)) is not None:
+            hugetlb = self._hugetlb(hints, alive, *seen)
+        # What moved took no charges along: its memory may be in both.
+        base = max(memory.current - memory.file, sum(share.pss for share in shares))
+        extra = (memory.swap or 0) + (0 if memory.with_hugetlb else hugetlb or 0)
+        return hugetlb, base + extra
+
+    def _look(self, alive: list[Process]) -> tuple[list[Status], OpenFiles] | None:
+        """Read status and open files of each process; None when that would cost too much now."""
+        from jobmeter.kernel.shmem import open_memory_files
+
+        if not self._allowance.covers(len(alive) * _SECONDS_PER_PROCESS):
+            return None
+        statuses = []
+        with self._allowance:
+            for process in alive:
+                try:
+                    statuses.append(procfs.read_status(self._machine, process.identity.pid))
+                except (OSError, ValueError):
+                    continue  # it ended
+            files = open_memory_files(self._machine, [process.identity.pid for process in alive])
+        return statuses, files
+
+    def _hugetlb(self, hints: MemoryHints, alive: list[Process], statuses: list[Status], files: OpenFiles) -> int:
+        """Huge pages of the job; what several processes map is counted once, as the largest share."""
+        mapped = sum(status.hugetlb for status in statuses)
+        if sum(status.hugetlb > 0 for status in statuses) > 1:
+            rollups = [rollup for process in alive if (rollup := self._rollup(process)) is not None]
+            mapped = sum(r.private_hugetlb for r in rollups) + max([r.shared_hugetlb for r in rollups], default=0)
+        # Files may be mapped, or not: which of the pages are in both is not known.
+        hugetlb = max(mapped, files.hugetlb)
+        self._not_found = max(self._not_found, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
+        return hugetlb
+
+    def _rollup(self, process: Process) -> SmapsRollup | None:
+        try:
+            return procfs.read_smaps_rollup(self._machine, process.identity.pid)
+        except (OSError, ValueError):
+            return None  # another user's process, or gone
+
+    def _unmapped(self, hints: MemoryHints, statuses: list[Status], files: OpenFiles, shares: list[SmapsRollup]) -> int:
+        """Shared memory of the job that no process of it maps; notes what grew and is not found."""
+        resident = sum(status.shmem for status in statuses)
+        mapped = sum(share.shmem for share in shares) if shares else resident
+        segments = self._segments()
+        grown = hints.shmem - self._at_first.shmem
+        # Of what is mapped, some may be of these files, and some of them may be older than the job.
+        unmapped = min(max(files.shmem - resident, 0) + segments, max(grown - mapped, 0))
+        self._not_found = max(self._not_found, grown - mapped - unmapped)
+        return unmapped
+
+    def _remember(self, alive: list[Process]) -> None:
+        """Note who may have made a segment of shared memory that outlives it."""
+        if len(self._creators) < _MOST_CREATORS:
+            self._creators.update(process.identity.pid for process in alive)
+
+    def _segments(self) -> int:
+        from jobmeter.kernel.shmem import unattached_segment_bytes
+
+        return unattached_segment_bytes(self._machine, self._creators)
+
+    def last_look(self) -> None:
+        """The job is over: what is left of its shared memory was in no process at the end."""
+        if self._group is None:
+            grown = self._hints().shmem - self._at_first.shmem
+            if grown > _DOUBT:
+                grown -= self._segments()
+            self._not_found = max(self._not_found, grown)
+
+
+def _pages_on_demand(machine: Machine) -> bool:
+    """Whether the kernel may make huge pages when a process wants them."""
+    try:
+        return int(read_text(f"{machine.proc}/sys/vm/nr_overcommit_hugepages")) > 0
+    except (OSError, ValueError):
+        return False

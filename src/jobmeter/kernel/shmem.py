@@ -1,0 +1,76 @@
+"""Shared memory that processes hold and need not map: memfds, files on tmpfs, SysV segments."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_text
+
+_NO_FILES = ("socket:", "pipe:", "anon_inode:")
+
+
+class OpenFiles(NamedTuple):
+    """Bytes."""
+
+    shmem: int
+    hugetlb: int
+
+
+def open_memory_files(machine: Machine, pids: list[int]) -> OpenFiles:
+    """Memory of the memfds and the files on tmpfs that any of these processes has open, each file once."""
+    devices = tmpfs_devices(read_text(f"{machine.proc}/self/mountinfo"))
+    shmem: dict[tuple[int, int], int] = {}
+    hugetlb: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        directory = f"{machine.proc}/{pid}/fd"
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            continue  # another user's process, or gone
+        for name in names:
+            try:
+                path = f"{directory}/{name}"
+                link = os.readlink(path)
+                if link.startswith(_NO_FILES):
+                    continue
+                status = os.stat(path)
+                if link.startswith("/memfd:") or status.st_dev in devices:
+                    # Files of huge pages are on a file system with blocks of that size.
+                    sizes = shmem if os.statvfs(path).f_bsize == PAGE_SIZE else hugetlb
+                    sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+            except OSError:
+                continue  # closed meanwhile
+    return OpenFiles(sum(shmem.values()), sum(hugetlb.values()))
+
+
+def tmpfs_devices(mountinfo: str) -> set[int]:
+    """The device numbers of the tmpfs and hugetlbfs among the lines of /proc/PID/mountinfo."""
+    devices = set()
+    for line in mountinfo.split("\n"):
+        before, _, after = line.partition(" - ")
+        if after.startswith(("tmpfs ", "hugetlbfs ")):
+            major, _, minor = before.split(" ", 3)[2].partition(":")
+            devices.add(os.makedev(int(major), int(minor)))
+    return devices
+
+
+def unattached_segment_bytes(machine: Machine, creators: set[int]) -> int:
+    """Resident memory of the SysV segments that one of these pids made and that nobody has attached."""
+    try:
+        return parse_sysvipc_shm(read_text(f"{machine.proc}/sysvipc/shm"), creators)
+    except OSError:
+        return 0
+
+
+def parse_sysvipc_shm(content: str, creators: set[int]) -> int:
+    """Lines of `key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap`."""
+    total = 0
+    for line in content.split("\n")[1:]:
+        fields = line.split()
+        try:
+            if fields and int(fields[4]) in creators and int(fields[6]) == 0:
+                total += int(fields[14])
+        except (ValueError, IndexError):
+            raise ValueError(f"not a line of /proc/sysvipc/shm: {line!r}") from None
+    return total
