@@ -103,13 +103,10 @@ class CgroupSource:
     def page_faults(self) -> int | None:
         return None
 
-    def read(self, moment: Moment) -> Readings:
-        return self._read(last=False)
-
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self._read(last=True)
+        return self.read(moment)
 
-    def _read(self, *, last: bool) -> Readings:
+    def read(self, moment: Moment) -> Readings:
         group = self._group
         found: dict[str, float | None] = {
             MEM_PEAK.key: group.memory_peak(),
@@ -118,7 +115,7 @@ class CgroupSource:
         }
         if self._wanted & _MEMORY:
             found |= self._memory()
-        found |= self._cpu(last=last)
+        found |= self._cpu()
         if self._wanted & _IO and (io := group.io()) is not None:
             found |= {READ.key: io.read, WRITE.key: io.written}
         for key in self._wanted & _PRESSURES.keys():
@@ -138,7 +135,7 @@ class CgroupSource:
             SWAP.key: memory.swap,
         }
 
-    def _cpu(self, *, last: bool) -> dict[str, float | None]:
+    def _cpu(self) -> dict[str, float | None]:
         before = time.monotonic()
         cpu = self._group.cpu()
         if cpu is None:
@@ -148,7 +145,7 @@ class CgroupSource:
             CPU_USER.key: cpu.user,
             CPU_SYSTEM.key: cpu.system,
             THROTTLED.key: cpu.throttled,
-            CPU_PERCENT.key: self._rate.update(before, cpu.total, time.monotonic(), last=last),
+            CPU_PERCENT.key: self._rate.update(before, cpu.total, time.monotonic()),
         }
 
     def incomplete(self) -> frozenset[str]:

@@ -114,13 +114,10 @@ class PerfSource:
         return self._faults.read()
 
     def read(self, moment: Moment) -> Readings:
-        return self._read(last=False)
-
-    def _read(self, *, last: bool) -> Readings:
         before = time.monotonic()
         seconds = self._clock.read() / 1e9
         readings: Readings = {CPU.key: round(seconds, 6)}
-        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
+        percent = self._rate.update(before, seconds, time.monotonic())
         if percent is not None and self._tells_rate:
             readings[CPU_PERCENT.key] = percent
         for key, event in self._events.items():
@@ -128,7 +125,7 @@ class PerfSource:
         return readings
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self._read(last=True)
+        return self.read(moment)
 
     def close(self) -> None:
         for event in (self._clock, self._faults, *self._events.values()):

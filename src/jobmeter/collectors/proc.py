@@ -116,10 +116,10 @@ class ProcSource:
             self._unchanged = self._look()
         elif self._shares.behind:
             self._unchanged |= self._memory_shares([process for process in self._counted() if process.alive])
-        return {**self._unchanged, **self._cpu(moment.monotonic, last=False)}
+        return {**self._unchanged, **self._cpu(moment.monotonic)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return {**self._look(), **self._cpu(moment.monotonic, last=True)}
+        return {**self._look(), **self._cpu(moment.monotonic)}
 
     def _look(self) -> Readings:
         """Read the tree anew."""
@@ -211,9 +211,9 @@ class ProcSource:
         except (OSError, ValueError):
             return _NO_IO  # another user's process, or gone
 
-    def _cpu(self, before: float, *, last: bool) -> Readings:
+    def _cpu(self, before: float) -> Readings:
         seconds = (self._totals[0] - self._base[0]) / TICKS_PER_SECOND
-        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
+        percent = self._rate.update(before, seconds, time.monotonic())
         return {CPU.key: seconds} if percent is None else {CPU.key: seconds, CPU_PERCENT.key: percent}
 
     def _from_status(self, alive: list[Process]) -> Readings:

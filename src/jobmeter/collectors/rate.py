@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 
-SHORTEST_SPAN = 0.25
-"""Seconds. Clock ticks of 10 ms over less than this would show rates that never were."""
+SHORTEST_SPAN = 1.0
+"""Seconds. A CPU limit hands out its share every 100 ms, and counters lag behind by a tick of 10 ms: over a shorter
+span they would show rates that never were."""
+_EARLY = 0.05
+"""Seconds by which a sample may come early: with an interval of one span, each sample shall have its rate."""
 
 
 class CpuPercent:
-    """The rate of a CPU counter since an earlier look at least `SHORTEST_SPAN` ago.
+    """The rate of a CPU counter since an earlier look, `SHORTEST_SPAN` ago or more.
+
+    A job shorter than that has none: its mean is all there is to say of it.
 
     Clock and counter are read one after the other, and whoever reads may have to wait for a CPU in between. So each
     look has the time before the counter was read and the time after, and a span goes from before the first to after
@@ -21,17 +26,13 @@ class CpuPercent:
         self._since = before
         self._seconds = seconds
         self._most = 100.0 * (os.cpu_count() or 1)
-        self._given = False
 
-    def update(self, before: float, seconds: float, after: float, *, last: bool = False) -> float | None:
-        """The rate by now, or None when it is too early to tell; the counter was read between `before` and `after`.
-
-        A job shorter than the span gets its rate over all its life, when it ends.
-        """
+    def update(self, before: float, seconds: float, after: float) -> float | None:
+        """The rate by now, or None when it is too early to tell; the counter was read between `before` and `after`."""
         span = after - self._since
-        if span < SHORTEST_SPAN and not (last and not self._given and span > 0):
+        if span < SHORTEST_SPAN - _EARLY:
             return None
         rate = 100.0 * max(seconds - self._seconds, 0.0) / span
-        self._since, self._seconds, self._given = before, seconds, True
+        self._since, self._seconds = before, seconds
         # Counters lag behind by up to a tick of each CPU: more than all CPUs is that.
         return round(min(rate, self._most), 2)

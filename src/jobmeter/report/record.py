@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from jobmeter import __version__
@@ -39,8 +40,9 @@ def identity(
     started: float,
     machine: Machine,
     workflow: Record | None = None,
+    enforced: Sequence[str] = (),
 ) -> Record:
-    """The part of the record that is known when the run begins."""
+    """The part of the record that is known when the run begins; `enforced` are the limits that the kernel keeps."""
     return {
         "id": run_id,
         "name": name,
@@ -50,6 +52,7 @@ def identity(
         **surroundings(machine),
         "started": utc(started),
         "requirement": requirement.asked(),
+        **({"enforced": list(enforced)} if enforced else {}),
         **({"workflow": workflow} if workflow else {}),
     }
 

@@ -16,7 +16,7 @@ from jobmeter.kernel.machine import THIS_MACHINE, Machine, cpu_count
 from jobmeter.launch import container_spec
 from jobmeter.launch.container import Container, monotonic_start, running_seconds
 from jobmeter.launch.container_engine import Engine, open_engine
-from jobmeter.launch.container_info import limits
+from jobmeter.launch.container_info import kept_limits, limits
 from jobmeter.launch.container_left import labels, leftovers
 from jobmeter.launch.container_streams import Passage, input_of, open_passage
 from jobmeter.launch.container_supervisor import ContainerSupervisor
@@ -135,6 +135,7 @@ class ContainerSession:
         if asked.cpus is None and asked.memory_bytes is None:
             return
         taken = limits(engine.inspect(container))
+        self._measuring.enforced = kept_limits(taken)
         if asked.memory_bytes is not None and taken.memory_bytes is None:
             self._watched_limit = asked.memory_bytes
             self._warn(f"{engine.name} sets no limit of memory here: it is watched at the interval instead")

@@ -12,7 +12,7 @@ from jobmeter.kernel.cgroup_container import ContainerGroup
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.launch.container import Container
 from jobmeter.launch.container_engine import open_engine
-from jobmeter.launch.container_info import limits, running_container
+from jobmeter.launch.container_info import kept_limits, limits, running_container
 from jobmeter.launch.container_supervisor import ContainerSupervisor
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
@@ -75,6 +75,7 @@ class ContainerAttachment:
         target = Target(
             root=pid, main=pid, root_is_job=True, group=self._group, machine=self._machine, container=container
         )
+        measuring.enforced = kept_limits(limits(self._told))
         measuring.begin(target, command or [self._name], config.get("WorkingDir") or "", limits(self._told))
         supervisor = ContainerSupervisor(
             self._engine, container.id, self._machine, pid=pid, runtime=None, at_exit=self._look_last

@@ -62,6 +62,7 @@ class Measuring:
         self.machine = machine
         self.why_not: dict[str, str] = {}
         self.more: dict[str, Any] = {}  # what else the record's provenance shall tell
+        self.enforced: list[str] = []  # what the kernel keeps the job to: cpus, memory
         self.watch: Watch
         self.journal: JournalWriter | None = None
         self._options = options
@@ -90,6 +91,7 @@ class Measuring:
             started=self._began,
             machine=self.machine,
             workflow=self._options.workflow,
+            enforced=self.enforced,
         )
         self.journal = self._open_journal(target)
         self.watch = Watch(
