@@ -207,6 +207,11 @@ def test_more_cpus_than_requested_are_told_from_readings_at_odd_moments(
 
 def test_of_cpus_that_the_kernel_enforced_no_job_used_more() -> None:
     """Whatever the rate of a moment, or a meter that counts otherwise, says."""
-    figures = {"requirement_cpus": 0.5, "cpu_peak_percent": 61.9, "cpu_mean_percent": 55.0, "wall_seconds": 9.0}
+    figures: dict[str, Any] = {
+        "requirement_cpus": 0.5,
+        "cpu_peak_percent": 61.9,
+        "cpu_mean_percent": 55.0,
+        "wall_seconds": 9.0,
+    }
     assert [("CPU", False)] == told(one(enforced=["memory", "cpus"], **figures))
     assert [("CPU", True)] == told(one(enforced=["memory"], **figures))
