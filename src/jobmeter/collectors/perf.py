@@ -134,10 +134,13 @@ class PerfSource:
 
 def _running_threads(target: Target) -> list[int]:
     """Every thread of the tree that already runs."""
-    tree = Tree(target.machine, target.root)
-    tree.refresh()
-    pids = tree.running_pids(with_root=True)
-    tree.close()
+    # Of a container its group tells: its first readings are not to wait until all processes here were looked at.
+    pids = target.group.processes() if target.container is not None and target.group is not None else []
+    if target.root not in pids:
+        tree = Tree(target.machine, target.root)
+        tree.refresh()
+        pids = tree.running_pids(with_root=True)
+        tree.close()
     threads = [thread for pid in pids for thread in thread_ids(target.machine, pid)]
     if len(threads) > _MOST_THREADS:
         raise NoData(f"{len(threads)} threads already run, each would need a descriptor for each counter")

@@ -61,7 +61,8 @@ class ContainerAttachment:
 
     def start(self) -> None:
         config, measuring = self._told["Config"], self._measuring
-        container = Container(self._engine, str(self._told["Id"]), already_ran=True)
+        network = (self._told.get("HostConfig") or {}).get("NetworkMode")
+        container = Container(self._engine, str(self._told["Id"]), network=network, already_ran=True)
         state = self._engine.state(container.id)
         pid = container.visible_pid(state, self._machine)
         self._group = self._find_group(container, pid)

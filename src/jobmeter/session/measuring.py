@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from jobmeter.analyse.headline import CpuSpan
 from jobmeter.collectors import Selected, select
 from jobmeter.collectors.contract import Ending, Source, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
@@ -159,11 +160,12 @@ class Measuring:
         *,
         wall_seconds: float | None = None,
         complete: bool = True,
+        cpu_span: CpuSpan | None = None,
     ) -> tuple[Record, Outcome]:
         """Take the last readings and make the record; `judge` tells the outcome once they are taken.
 
         The job took `wall_seconds` if someone knows better than that it ends now. With `complete` false
-        something of it was not seen, and the figures are at least what they say.
+        something of it was not seen, and the figures are at least what they say. Its mean CPU is of `cpu_span`.
         """
         ended = time.time() if wall_seconds is None else self._began + wall_seconds
         wall = time.monotonic() - self.watch.started if wall_seconds is None else wall_seconds
@@ -182,6 +184,7 @@ class Measuring:
             # Where the system has no subreapers, what a job orphans is never seen again.
             complete_figures=complete and left_running == 0 and self.machine.has_proc(),
             provenance=self._provenance(),
+            cpu_span=cpu_span,
         )
         if self.journal is not None:
             self.journal.record(record)
