@@ -87,7 +87,8 @@ def test_four_busy_threads_never_exceed_the_cores(user: int) -> None:
     # What the interpreter takes to end comes after its own account.
     assert done.value("cpu_seconds") == pytest.approx(done.true("cpu"), rel=0.02, abs=0.03)
     for key in ("perf_cpu_percent", "proc_cpu_percent") if user else ("cgroup_cpu_percent", "proc_cpu_percent"):
-        assert done.record["measurements"][key]["peak"] <= 100 * cores
+        # A run shorter than a second has no rate.
+        assert done.record["measurements"].get(key, {"peak": 0})["peak"] <= 100 * cores
     assert done.value("cpu_peak_percent") >= 90 * done.true("cpu") / done.record["wall_seconds"]
 
 

@@ -189,21 +189,34 @@ def test_jobs_of_a_workflow_come_in_the_order_of_their_numbers_and_runs_in_their
     ("cpus", "peak", "mean", "wall", "expected"),
     [
         (1, 101.0, 99.8, 1.0, False),  # a busy thread, whose counter lagged behind
-        (1, 104.0, 99.0, 1.5, False),  # by a whole tick, in the shortest span
-        (1, 106.0, 99.0, 1.5, True),
+        (1, 114.0, 99.0, 1.5, False),  # by a whole tick, and under a limit that gave one share more
+        (1, 116.0, 99.0, 1.5, True),
+        (1, 190.0, 101.0, 0.9, False),  # too short for a peak
         (1, 200.0, 60.0, 5.0, True),  # two threads for a while
         (1, 130.0, 125.0, 10.0, True),  # all along
         (1, 115.0, 112.0, 0.05, False),  # 6 ms too much
         (1, 101.5, 101.5, 60.0, False),  # accounts of CPU time differ by 2 %
-        (2, 209.0, 190.0, 9.0, False),
-        (2, 211.0, 190.0, 9.0, True),
+        (2, 229.0, 190.0, 9.0, False),
+        (2, 231.0, 190.0, 9.0, True),
         (8, 950.5, 500.0, 9900.0, True),
         (64, 6700.0, 6300.0, 100.0, False),
         (0.5, 100.0, 49.0, 100.0, True),
     ],
 )
-def test_more_cpus_than_asked_for_are_told_from_readings_at_odd_moments(
+def test_more_cpus_than_requested_are_told_from_readings_at_odd_moments(
     cpus: float, peak: float, mean: float, wall: float, expected: bool
 ) -> None:
     run = row(cpu_peak_percent=peak, cpu_mean_percent=mean, wall_seconds=wall)
     assert expected is uses_more_cpus(run, cpus)
+
+
+def test_of_cpus_that_the_kernel_enforced_no_job_used_more() -> None:
+    """Whatever the rate of a moment, or a meter that counts otherwise, says."""
+    figures: dict[str, Any] = {
+        "requirement_cpus": 0.5,
+        "cpu_peak_percent": 61.9,
+        "cpu_mean_percent": 55.0,
+        "wall_seconds": 9.0,
+    }
+    assert [("CPU", False)] == told(one(enforced=["memory", "cpus"], **figures))
+    assert [("CPU", True)] == told(one(enforced=["memory"], **figures))

@@ -34,6 +34,9 @@ def memory(*levels: float) -> list[Sample]:
         (used(memory_peak_bytes=4 * GIB), []),
         (used(cpu_mean_percent=220.0), ["over_cpus"]),
         (used(cpu_mean_percent=203.0), []),
+        (used(cpu_peak_percent=229.0), []),
+        (used(cpu_peak_percent=231.0), ["over_cpus"]),
+        ({**used(cpu_peak_percent=231.0, cpu_mean_percent=220.0), "enforced": ["cpus"]}, []),
         (used(wall_seconds=61.0), ["over_runtime"]),
         (used(memory_peak_bytes=GIB), ["under_memory"]),
         (used(cpu_mean_percent=30.0), ["under_cpus"]),
@@ -42,7 +45,8 @@ def memory(*levels: float) -> list[Sample]:
         (record("aaa1", wall_seconds=50.0), []),
     ],
     ids=[
-        "as asked", "over memory", "all of it", "over cpus", "a little over", "over time", "memory unused",
+        "as asked", "over memory", "all of it", "over cpus", "a little over", "a peak a little over",
+        "a peak over", "cpus enforced", "over time", "memory unused",
         "cpus unused", "too short to matter", "time unused", "nothing measured",
     ],
 )  # fmt: skip

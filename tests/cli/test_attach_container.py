@@ -16,10 +16,11 @@ from tests.running import command_line, workplace
 
 MIB = 1 << 20
 BURN = """
-import time
+import signal, time
+signal.signal(signal.SIGUSR1, lambda *_: None)
 while time.process_time() < 1.0: pass
 print("attach", flush=True)
-time.sleep(3)
+signal.pause()
 held = b"x" * (50 << 20)
 while time.process_time() < 1.6: pass
 """
@@ -52,6 +53,7 @@ def attach(engine: Engine) -> tuple[subprocess.Popen[str], Path]:
 
 def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
     process, report = attach(running)
+    running.client("kill", "--signal", "USR1", "web")
     _, stderr = process.communicate(timeout=60)
     record = json.loads(report.read_text())
     assert 0 == process.returncode

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.container_engines import IMAGE, Engine
+from tests.container_engines import IMAGE, PYTHON, WITH_PYTHON, Engine
 from tests.running import jobmeter
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 def test_the_cost_of_a_container_is_told_with_intervals(docker: Engine) -> None:
     done = docker.jobmeter(
         "compare", "--container-overhead", IMAGE, "--runs", "4", "--engine", "docker", "--network", "none", "--json",
-        "--", "/bin/busybox", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done",
+        "--", "/bin/busybox", "sh", "-c", "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done",
     )  # fmt: skip
     assert 0 == done.returncode, done.stderr
     told = {entry["key"]: entry for entry in json.loads(done.stdout)["measures"]}
@@ -26,6 +26,20 @@ def test_the_cost_of_a_container_is_told_with_intervals(docker: Engine) -> None:
     assert {"wall_seconds", "cpu_seconds", "memory_peak_bytes", "whole_seconds"} <= told.keys()
     # What the runtime uses for the start is the container's.
     assert 0 < told["cpu_seconds"]["difference"] < 0.2
+    assert "cgroup_cpu_seconds" == told["cpu_seconds"]["from"]
+
+
+def test_memory_is_compared_by_one_source_on_both_sides(docker: Engine) -> None:
+    """A Python of 60 MiB is no smaller in a container: bare its peak is `ru_maxrss`, there the cgroup's."""
+    done = docker.jobmeter(
+        "compare", "--container-overhead", IMAGE, "--runs", "2", "--engine", "docker", "--network", "none", "--json",
+        *WITH_PYTHON, "--", PYTHON, "-c", "import time; held = b'x' * (60 << 20); time.sleep(0.3)",
+    )  # fmt: skip
+    assert 0 == done.returncode, done.stderr
+    (memory,) = [entry for entry in json.loads(done.stdout)["measures"] if entry["key"] == "memory_peak_bytes"]
+    assert memory["from"].startswith("cgroup_")
+    assert 60 * 2**20 < memory["a"] < 75 * 2**20
+    assert 0.9 < memory["ratio"] < 1.2
 
 
 def test_a_command_that_fails_in_the_container_is_told(docker: Engine) -> None:

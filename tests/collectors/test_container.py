@@ -13,6 +13,8 @@ from jobmeter.errors import NoData
 class Told:
     """A container whose engine answers when it is let to."""
 
+    has_own_network = True
+
     def __init__(self, *answers: ContainerStats | None, already_ran: bool = False) -> None:
         self.already_ran = already_ran
         self._answers = list(answers)

@@ -18,20 +18,26 @@ def test_before_the_shortest_span_it_is_too_early_to_tell_and_nothing_is_lost() 
     early = [
         rate.update(0.1, 0.1, 0.1),
         rate.update(0.2, 0.1, 0.2),
-        rate.update(SHORTEST_SPAN - 0.001, 0.2, SHORTEST_SPAN - 0.001),
+        rate.update(0.9 * SHORTEST_SPAN, 0.2, 0.9 * SHORTEST_SPAN),
     ]
-    assert ([None] * 3, 40.0) == (early, rate.update(0.5, 0.2, 0.5))
+    assert ([None] * 3, 40.0) == (early, rate.update(2.0, 0.8, 2.0))
 
 
-def test_a_job_shorter_than_the_span_gets_its_rate_when_it_ends() -> None:
+def test_a_sample_that_comes_a_little_early_has_its_rate() -> None:
     rate = CpuPercent(0.0)
-    assert [None, 50.0] == [rate.update(0.05, 0.05, 0.05), rate.update(0.1, 0.05, 0.1, last=True)]
+    looks = [(1.003, 0.5), (2.0, 1.0), (2.999, 1.5)]
+    assert [49.85, 50.15, 50.05] == [rate.update(at, used, at) for at, used in looks]
 
 
-def test_the_last_moment_of_a_longer_job_is_too_short_for_a_rate() -> None:
-    rate = CpuPercent(0.0)
-    rate.update(1.0, 0.5, 1.0)
-    assert None is rate.update(1.05, 0.55, 1.05, last=True)
+def test_half_a_cpu_that_a_limit_gives_in_shares_reads_as_half_a_cpu() -> None:
+    """A limit of 0.5 CPUs gives 50 ms at the start of every 100: of all looks a second apart none sees 10 % more."""
+    used = [50.0 * (at // 100) + min(at % 100, 50) for at in range(5000)]  # ms, at each ms
+    rates = []
+    for first in range(100):
+        rate = CpuPercent(first / 1000, used[first] / 1000)
+        looks = [(at / 1000, used[at] / 1000) for at in range(first + 33, 5000, 33)]
+        rates += [told for at, seconds in looks if (told := rate.update(at, seconds, at)) is not None]
+    assert 45 <= min(rates) <= max(rates) <= 55
 
 
 def test_a_look_that_took_long_makes_a_rate_lower_and_never_higher() -> None:
@@ -41,7 +47,7 @@ def test_a_look_that_took_long_makes_a_rate_lower_and_never_higher() -> None:
 
 
 def test_no_time_at_all_has_no_rate() -> None:
-    assert None is CpuPercent(7.0).update(7.0, 1.0, 7.0, last=True)
+    assert None is CpuPercent(7.0).update(7.0, 1.0, 7.0)
 
 
 def test_a_rate_is_never_above_all_cpus_nor_below_zero() -> None:
@@ -58,8 +64,3 @@ def test_a_rate_has_two_digits_after_the_point(seconds: float) -> None:
 def test_a_coarse_counter_needs_four_ticks_of_time() -> None:
     rate = CpuPercent(0.0, tick=1.0)
     assert [None, 75.0] == [rate.update(3.9, 3.0, 3.9), rate.update(4.0, 3.0, 4.0)]
-
-
-def test_a_short_job_with_a_coarse_counter_has_a_rate_when_it_used_four_ticks() -> None:
-    ends = [CpuPercent(0.0, tick=1.0).update(2.5, used, 2.5, last=True) for used in (3.0, 4.0)]
-    assert [None, 160.0] == ends

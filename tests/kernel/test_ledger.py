@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -144,6 +145,7 @@ def test_on_this_kernel_a_waited_for_and_a_dropped_child_count_once_each() -> No
         tree, ledger = Tree(THIS_MACHINE, family.pid), Ledger()
         for _ in range(2):
             family.stdout.readline()
+        _await_stopped(tree, 2)  # a SIGCONT that comes before would be lost
         before = _update(ledger, tree)
         family.stdin.write(b"\n")
         family.stdin.flush()
@@ -154,6 +156,14 @@ def test_on_this_kernel_a_waited_for_and_a_dropped_child_count_once_each() -> No
     # 0.5 s were burnt; each of three processes may lack a tick of user and one of system time.
     assert 0.44 <= before < 0.7
     assert before <= after < before + 0.05
+
+
+def _await_stopped(tree: Tree, count: int) -> None:
+    while True:
+        tree.refresh()
+        if sum(process.stat.state == "T" for process in tree.members.values()) == count:
+            return
+        time.sleep(0.01)
 
 
 def _update(ledger: Ledger, tree: Tree) -> float:

@@ -25,9 +25,12 @@ SHORTEST_OVER = 0.1
 MEAN_OVER = 1.02
 """Accounts of CPU time agree to within 2 %: a mean that is closer to what was asked for is not above it."""
 
-PEAK_OVER = 5.0
-"""Percent of one CPU by which a peak may be too high, for each CPU that was asked for."""
-_SPAN = 0.25
+PEAK_OVER = 1.1
+"""A CPU limit hands out its share every 100 ms: in the second of a peak there may be eleven shares instead of ten."""
+TICK_LAG = 5.0
+"""Percent of one CPU by which a peak may be too high besides, for each CPU that was requested."""
+_SPAN = 1.0
+"""Seconds that a peak of CPU is taken over, or more (`collectors.rate`)."""
 _OWN_LIMIT = 0.8
 """Share of what was asked for below which an exact peak did not meet it: another limit was met."""
 
@@ -196,7 +199,7 @@ def _lines(row: Row, job: Job, min_over: float, everything: bool, resources: Ite
         elif used is not None:
             is_over = used > specified and 100 * (used - specified) / specified >= min_over
             if is_over and resource is CPU:
-                is_over = uses_more_cpus(row, asked)
+                is_over = is_over_cpus(row, asked)
             if is_over or everything:
                 yield Line(job, resource, specified, used, is_at_least(row, resource), is_over, None)
 
@@ -224,23 +227,31 @@ def met_limit(row: Row, resource: Resource) -> bool:
     return not is_exact or used >= _OWN_LIMIT * asked * resource.each
 
 
-def uses_more_cpus(row: Row, cpus: float) -> bool:
+def is_over_cpus(row: Row, requested: float) -> bool:
+    """Whether a run used more than the CPUs it requested; never of one that the kernel kept to them.
+
+    `row` has `cpu_mean_percent cpu_peak_percent wall_seconds enforced`, as far as they are known.
+    """
+    return CPU.key not in row.get("enforced", ()) and uses_more_cpus(row, requested)
+
+
+def uses_more_cpus(row: Row, cpus: float, peak_over: float = PEAK_OVER) -> bool:
     """Whether a run is sure to have used more than so many CPUs, whichever moments its CPU time was read at.
 
     Of two things one must hold:
 
     - Its mean is above them, by more than accounts of CPU time differ (`MEAN_OVER`) and by `SHORTEST_OVER` at least.
       The mean is the CPU time of the whole run over its wall time: gaps between readings have no part in it.
-    - A peak is further above them than counters can lag behind. A peak is the CPU time between two looks over the
-      time between them, 0.25 s or more, and never too high for late looks (`collectors.rate`). But the kernel adds to
-      a counter once a tick, and so what a look missed of each CPU the next one finds: at most 10 ms, which is 4 % of
-      a CPU in the shortest span. A run shorter than such a span is one span as long as itself.
+    - A peak is further above them than a limit around the job and counters that lag behind can make it. A peak is the
+      CPU time between two looks over the time between them, a second or more, and never too high for late looks
+      (`collectors.rate`). But a limit that others set lets through one share more than its rate (`peak_over`), and the
+      kernel adds to a counter once a tick: what a look missed of each CPU the next one finds (`TICK_LAG`). A run
+      shorter than a second has no such peak.
     """
     asked = 100 * cpus
     mean, wall, peak = row.get("cpu_mean_percent"), row.get("wall_seconds"), row.get("cpu_peak_percent")
     if mean is not None and wall and mean > asked * MEAN_OVER and (mean - asked) / 100 * wall > SHORTEST_OVER:
         return True
-    lag = PEAK_OVER * math.ceil(cpus)
-    if wall and wall < _SPAN:
-        lag *= _SPAN / wall
-    return peak is not None and peak > asked + lag
+    if peak is None or (wall and wall < _SPAN):
+        return False
+    return bool(peak > peak_over * asked + TICK_LAG * math.ceil(cpus))

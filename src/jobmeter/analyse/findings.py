@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jobmeter.analyse.check import is_over_cpus
 from jobmeter.analyse.outcome import in_words, signal_name
 from jobmeter.analyse.timeline import Sample
 from jobmeter.model import Outcome, Quality, Record
@@ -90,16 +91,23 @@ def _uses(record: Record) -> list[tuple[str, str, str, float | None, float | Non
 
 
 def _over(record: Record) -> list[Finding]:
-    return [
-        Finding(
-            f"over_{name}",
-            "problem",
-            f"It used more {words} than it asked for: {text(used, unit)} of {text(asked, unit)} ({used / asked:.0%}).",
-        )
-        for name, words, unit, used, asked in _uses(record)
-        # A peak of the CPU is a moment; its mean above what was asked for took others' share.
-        if used is not None and asked and used > asked * (1.05 if name == "cpus" else 1)
-    ]
+    found = []
+    for name, words, unit, used, asked in _uses(record):
+        is_over = used is not None and asked and used > asked
+        if name == "cpus":
+            # As `check` judges it and shows it: by the mean, or by a peak, which is never below the mean.
+            is_over, used = _is_over_cpus(record), value(record, "cpu_peak_percent") or used
+        if is_over and used is not None and asked:
+            share = f"{text(used, unit)} of {text(asked, unit)} ({used / asked:.0%})"
+            found.append(Finding(f"over_{name}", "problem", f"It used more {words} than it asked for: {share}."))
+    return found
+
+
+def _is_over_cpus(record: Record) -> bool:
+    requested = record.get("requirement", {}).get("cpus")
+    known = {name: value(record, name) for name in ("cpu_mean_percent", "cpu_peak_percent")}
+    row = {**known, "wall_seconds": record.get("wall_seconds"), "enforced": record.get("enforced") or ()}
+    return bool(requested) and is_over_cpus(row, requested)
 
 
 def _under(record: Record) -> list[Finding]:

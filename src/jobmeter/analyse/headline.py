@@ -6,8 +6,9 @@ of its keys; neither need be of this version of jobmeter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobmeter.model import Quality
 
@@ -52,6 +53,8 @@ _LACKING = 1.05
 """What is this much more than a figure makes it "at least"."""
 _KERNEL_MEMORY = 90 << 10
 """Bytes that the kernel needs for a process: its stack, its tables; seen with 500 sleeping ones."""
+_SHORTEST_SPAN = 0.1
+"""Seconds. The start of a container is known to within some 10 ms: over less than this, no mean of its CPU is told."""
 
 Figure = dict[str, Any]
 """`{"value": …, "from": key, "quality": …}`"""
@@ -60,10 +63,26 @@ Summary = dict[str, dict[str, Any]]
 Described = dict[str, dict[str, str]]
 
 
-def usage(summary: Summary, described: Described, wall_seconds: float, *, complete: bool = True) -> dict[str, Figure]:
+class CpuSpan(NamedTuple):
+    """What the mean CPU of a run is taken over, where that is not all of its wall time: its job runs in a container."""
+
+    seconds: float
+    cpu_before: float = 0.0  # CPU time used before it: by the runtime that prepares a container
+    most_percent: float = math.inf  # all CPUs there are
+
+
+def usage(
+    summary: Summary,
+    described: Described,
+    wall_seconds: float,
+    *,
+    complete: bool = True,
+    cpu_span: CpuSpan | None = None,
+) -> dict[str, Figure]:
     """The headline figures of a run; what was not measured is not among them.
 
-    With `complete` false, processes of the job go on unseen: CPU time and the like are at least that.
+    With `complete` false, processes of the job go on unseen: CPU time and the like are at least that. The mean CPU is
+    of `cpu_span`, if that is given, else of the wall time.
     """
     figures = {
         "cpu_seconds": _cpu_seconds(summary, described) or _first(summary, described, OTHERS_CPU_SECONDS, "total"),
@@ -76,9 +95,9 @@ def usage(summary: Summary, described: Described, wall_seconds: float, *, comple
     }
     for name, field in (("memory_mean_bytes", "mean"), ("memory_min_bytes", "min")):
         figures[name] = _memory_level(summary, described, figures["memory_peak_bytes"], field)
-    cpu = figures["cpu_seconds"]
-    if cpu is not None and wall_seconds > 0:
-        mean = figures["cpu_mean_percent"] = {**cpu, "value": round(100 * cpu["value"] / wall_seconds, 2)}
+    mean = _cpu_mean(figures["cpu_seconds"], wall_seconds, cpu_span)
+    if mean is not None:
+        figures["cpu_mean_percent"] = mean
         peak = figures["cpu_peak_percent"]
         if peak is None or peak["value"] < mean["value"]:
             # Too short a job for a rate: the peak was at least the mean.
@@ -89,6 +108,18 @@ def usage(summary: Summary, described: Described, wall_seconds: float, *, comple
             if name in found:
                 found[name] = {**found[name], "quality": Quality.AT_LEAST.value}
     return found
+
+
+def _cpu_mean(cpu: Figure | None, wall_seconds: float, span: CpuSpan | None) -> Figure | None:
+    """CPU time over time; None over so little that it would be no figure."""
+    if cpu is None or wall_seconds <= 0:
+        return None
+    if span is None:
+        return {**cpu, "value": round(100 * cpu["value"] / wall_seconds, 2)}
+    if span.seconds < _SHORTEST_SPAN:
+        return None
+    percent = 100 * max(cpu["value"] - span.cpu_before, 0.0) / span.seconds
+    return {**cpu, "value": round(min(percent, span.most_percent), 2)}
 
 
 def _first(summary: Summary, described: Described, keys: Iterable[str], field: str) -> Figure | None:

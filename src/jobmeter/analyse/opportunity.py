@@ -76,9 +76,9 @@ def _opportunity(name: str, resource: Resource, asked: float, rows: list[Row]) -
 
 
 def whole_cpus(row: Row) -> int:
-    """The fewest CPUs of which it is not sure that the run used more."""
+    """The fewest CPUs that did for the run. Here no limit lets through a share more: a job shall have what it used."""
     cpus = 1
     most = max(row.get("cpu_peak_percent") or 0.0, row.get("cpu_mean_percent") or 0.0)
-    while cpus < ceil(most / 100) and uses_more_cpus(row, cpus):
+    while cpus < ceil(most / 100) and uses_more_cpus(row, cpus, peak_over=1.0):
         cpus += 1
     return cpus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.cli.compare import print_differences
 from jobmeter.cli.options import Parser, option_type
@@ -16,6 +16,7 @@ from jobmeter.cli.run_container import container_options
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.container_spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
+from jobmeter.model import Record
 from jobmeter.session.run import JobOptions, Session
 
 if TYPE_CHECKING:
@@ -43,10 +44,16 @@ def main(arguments: list[str]) -> int:
     return _tell(options.container, options.command, bare, contained, as_json=options.json)
 
 
-def measure(
-    container: ContainerOptions, command: list[str], runs: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The figures of each run, bare and contained. In turns, so that what else the machine does meets both alike."""
+class Timed(NamedTuple):
+    """One run, and what only who started it knows."""
+
+    record: Record
+    startup_seconds: float
+    whole_seconds: float
+
+
+def measure(container: ContainerOptions, command: list[str], runs: int) -> tuple[list[Timed], list[Timed]]:
+    """Each run, bare and contained. In turns, so that what else the machine does meets both alike."""
     from jobmeter.session.container import ContainerSession
     from jobmeter.session.container_job import ContainerJob
 
@@ -54,15 +61,15 @@ def measure(
     streams = Streams(nothing, nothing, None)
     bare, contained = [], []
     for _ in counted(range(runs), "running"):
-        bare.append(_figures("bare", Session(JobOptions(command, streams=streams, orphans="end"), warn=warn)))
+        bare.append(_run("bare", Session(JobOptions(command, streams=streams, orphans="end"), warn=warn)))
         session = ContainerSession(ContainerJob(container, command, streams=streams), warn=warn)
         session.prepare()
-        contained.append(_figures("in the container", session))
+        contained.append(_run("in the container", session))
     os.close(nothing)
     return bare, contained
 
 
-def _figures(where: str, session: Session | ContainerSession) -> dict[str, Any]:
+def _run(where: str, session: Session | ContainerSession) -> Timed:
     began = time.monotonic()
     session.start()
     started = time.monotonic() - began
@@ -71,18 +78,10 @@ def _figures(where: str, session: Session | ContainerSession) -> dict[str, Any]:
     if session.outcome.status != "completed":
         code = session.outcome.shell_code
         raise LaunchError(f"the command fails {where} (exit code {code}): what it used would tell nothing")
-    usage = {name: figure["value"] for name, figure in record["usage"].items()}
-    return {
-        **usage,
-        "wall_seconds": record["wall_seconds"],
-        "startup_seconds": record["provenance"].get("container", {}).get("startup_seconds", started),
-        "whole_seconds": whole,
-    }
+    return Timed(record, record["provenance"].get("container", {}).get("startup_seconds", started), whole)
 
 
-def _tell(
-    image: str, command: list[str], bare: list[dict[str, Any]], contained: list[dict[str, Any]], *, as_json: bool
-) -> int:
+def _tell(image: str, command: list[str], bare: list[Timed], contained: list[Timed], *, as_json: bool) -> int:
     from jobmeter.analyse.compare import MEASURES, Measure, compare
 
     measures = (
@@ -90,18 +89,67 @@ def _tell(
         *(m._replace(worse=False) for m in MEASURES if m.key not in ("cpu_mean_percent", "memory_mean_bytes")),
         Measure("whole_seconds", "all together", "seconds", False),
     )
-    differences = compare(bare, contained, measures=measures)
+    figures = _figures(bare, contained)
+    differences = compare(figures.bare, figures.contained, measures=measures)
+    names = {measure.key: measure.name for measure in measures}
+    why_not = {key: f"{names[key]} cannot be compared: {why}" for key, why in figures.why_not.items()}
     if as_json:
+        from_key = {key: {"from": source} for key, source in figures.sources.items()}
         found = {
             "a": {"of": "bare", "runs": len(bare)},
             "b": {"of": image, "runs": len(contained)},
             "command": command,
-            "measures": [difference.told() for difference in differences],
+            "measures": [
+                *({**difference.told(), **from_key.get(difference.measure.key, {})} for difference in differences),
+                *({"key": key, "words": words} for key, words in why_not.items()),
+            ],
         }
         print(json.dumps(found, indent=2))
-    else:
-        print_differences(f"A: bare, {len(bare)} runs", f"B: in {image}, {len(contained)} runs", differences)
+        return 0
+    print_differences(f"A: bare, {len(bare)} runs", f"B: in {image}, {len(contained)} runs", differences)
+    for words in why_not.values():
+        print(words)
     return 0
+
+
+class _Figures(NamedTuple):
+    """The figures of each run, each from one source in all of them."""
+
+    bare: list[dict[str, float]]
+    contained: list[dict[str, float]]
+    sources: dict[str, str]
+    why_not: dict[str, str]  # of those that have no source in common
+
+
+def _figures(bare: list[Timed], contained: list[Timed]) -> _Figures:
+    from jobmeter.analyse.same_source import FIGURES, SameSource, from_same_source
+
+    found = _Figures(_times(bare), _times(contained), {}, {})
+    records = [[run.record for run in side] for side in (bare, contained)]
+    for figure in FIGURES:
+        same = from_same_source(records[0], records[1], figure)
+        if isinstance(same, SameSource):
+            found.sources[figure] = same.source
+            for side, values in ((found.bare, same.a), (found.contained, same.b)):
+                for run, value in zip(side, values):
+                    run[figure] = value
+        elif same is not None:
+            reason = f"not every run has {same.a}"
+            if same.a != same.b:
+                reason = f"bare it is from {same.a}, in the container from {same.b}, and no source has it in all runs"
+            found.why_not[figure] = reason
+    return found
+
+
+def _times(runs: list[Timed]) -> list[dict[str, float]]:
+    return [
+        {
+            "wall_seconds": run.record["wall_seconds"],
+            "startup_seconds": run.startup_seconds,
+            "whole_seconds": run.whole_seconds,
+        }
+        for run in runs
+    ]
 
 
 def _count(text: str) -> int:

@@ -23,6 +23,7 @@ BUILTIN = {
     "proc": "jobmeter.collectors.proc:ProcCollector",
     "rusage": "jobmeter.collectors.rusage:RusageCollector",
     "container": "jobmeter.collectors.container:ContainerCollector",
+    "netns": "jobmeter.collectors.netns:NetnsCollector",
     "host": "jobmeter.collectors.host:HostCollector",
     "ps": "jobmeter.collectors.ps:PsCollector",
     "psutil": "jobmeter.collectors.psutil:PsutilCollector",

@@ -132,9 +132,6 @@ class CgroupSource:
     def page_faults(self) -> int | None:
         return None
 
-    def read(self, moment: Moment) -> Readings:
-        return self._read(last=False)
-
     def peek(self, moment: Moment) -> Readings:
         if moment.quiet or not (self._wanted & _MEMORY and self._peeks.covers()):
             return {}
@@ -142,9 +139,9 @@ class CgroupSource:
             return _known(self._memory())
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self._read(last=True)
+        return self.read(moment)
 
-    def _read(self, *, last: bool) -> Readings:
+    def read(self, moment: Moment) -> Readings:
         group = self._group
         found: dict[str, float | None] = {
             MEM_PEAK.key: group.memory_peak(),
@@ -156,7 +153,7 @@ class CgroupSource:
             found[HUGETLB.key] = group.hugetlb()
         if self._wanted & _MEMORY:
             found |= self._memory()
-        found |= self._cpu(last=last)
+        found |= self._cpu()
         if self._wanted & _IO and (io := group.io()) is not None:
             found |= {READ.key: io.read, WRITE.key: io.written}
         for key in self._wanted & _PRESSURES.keys():
@@ -189,7 +186,7 @@ class CgroupSource:
             return False  # it ended before, and others go on
         return stat.exiting
 
-    def _cpu(self, *, last: bool) -> dict[str, float | None]:
+    def _cpu(self) -> dict[str, float | None]:
         before = time.monotonic()
         cpu = self._group.cpu()
         if cpu is None:
@@ -199,7 +196,7 @@ class CgroupSource:
             CPU_USER.key: cpu.user,
             CPU_SYSTEM.key: cpu.system,
             THROTTLED.key: cpu.throttled,
-            CPU_PERCENT.key: self._rate.update(before, cpu.total, time.monotonic(), last=last),
+            CPU_PERCENT.key: self._rate.update(before, cpu.total, time.monotonic()),
         }
 
     def incomplete(self) -> frozenset[str]:

@@ -55,6 +55,7 @@ class ContainerHandle(Protocol):
     """A container, as far as a collector needs to know it."""
 
     already_ran: bool  # counters begin at what they are now
+    has_own_network: bool  # it does not share that of another container
 
     def stats(self) -> ContainerStats | None:
         """What its engine tells now; None when the container does not run. It may take a second or more."""
@@ -129,8 +130,8 @@ class ContainerSource:
 
 
 def with_container(patterns: list[str] | None) -> list[str]:
-    """What is measured of a container by default: what is of a command, and what its engine tells."""
+    """What is measured of a container by default: what is of a command, its network, and what its engine reports."""
     patterns = patterns or []
     if all(pattern.startswith("-") for pattern in patterns):
-        return ["default", "container_*", *patterns]
-    return [*patterns, "container_*"] if "default" in patterns else patterns
+        return ["default", "netns_*", "container_*", *patterns]
+    return [*patterns, "netns_*", "container_*"] if "default" in patterns else patterns

@@ -61,13 +61,10 @@ class HostSource:
         except (OSError, ValueError):
             return None
 
-    def read(self, moment: Moment) -> Readings:
-        return self._read(moment, last=False)
-
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self._read(moment, last=True)
+        return self.read(moment)
 
-    def _read(self, moment: Moment, *, last: bool) -> Readings:
+    def read(self, moment: Moment) -> Readings:
         readings: Readings = {
             MEM_USED.key: hostfs.read_memory_used(self._machine),
             LOAD1.key: hostfs.read_load1(self._machine),
@@ -75,7 +72,7 @@ class HostSource:
         busy = hostfs.read_busy_seconds(self._machine)
         if self._rate is None:
             self._rate = CpuPercent(moment.monotonic, busy)
-        elif (percent := self._rate.update(moment.monotonic, busy, time.monotonic(), last=last)) is not None:
+        elif (percent := self._rate.update(moment.monotonic, busy, time.monotonic())) is not None:
             readings[CPU_PERCENT.key] = percent
         network = self._network()
         if network is not None and self._network_at_first is not None:

@@ -120,13 +120,10 @@ class PerfSource:
         return self._faults.read()
 
     def read(self, moment: Moment) -> Readings:
-        return self._read(last=False)
-
-    def _read(self, *, last: bool) -> Readings:
         before = time.monotonic()
         seconds = self._clock.read() / 1e9
         readings: Readings = {CPU.key: round(seconds, 6)}
-        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
+        percent = self._rate.update(before, seconds, time.monotonic())
         if percent is not None and self._tells_rate:
             readings[CPU_PERCENT.key] = percent
         for key, event in self._events.items():
@@ -134,7 +131,7 @@ class PerfSource:
         return readings
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self._read(last=True)
+        return self.read(moment)
 
     def close(self) -> None:
         for event in (self._clock, self._faults, *self._events.values()):
@@ -143,10 +140,13 @@ class PerfSource:
 
 def _running_threads(target: Target) -> list[int]:
     """Every thread of the tree that already runs."""
-    tree = Tree(target.machine, target.root)
-    tree.refresh()
-    pids = tree.running_pids(with_root=True)
-    tree.close()
+    # Of a container its group tells: its first readings are not to wait until all processes here were looked at.
+    pids = target.group.processes() if target.container is not None and target.group is not None else []
+    if target.root not in pids:
+        tree = Tree(target.machine, target.root)
+        tree.refresh()
+        pids = tree.running_pids(with_root=True)
+        tree.close()
     threads = [thread for pid in pids for thread in thread_ids(target.machine, pid)]
     if len(threads) > _MOST_THREADS:
         raise NoData(f"{len(threads)} threads already run, each would need a descriptor for each counter")

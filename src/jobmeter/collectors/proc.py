@@ -164,7 +164,7 @@ class ProcSource:
             self._roster.nothing_ran()
             if self._shares.behind:
                 self._level_readings |= self._memory_shares(_holding(self._counted()))
-        return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic, last=False)}
+        return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
 
     def peek(self, moment: Moment) -> Readings:
         """The levels alone, as far as the allowances go."""
@@ -187,7 +187,7 @@ class ProcSource:
         if self._uncounted is not None:
             self._uncounted.last_look()
         self._look()
-        return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic, last=True)}
+        return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
 
     def _look(self) -> None:
         """Read the tree anew."""
@@ -349,9 +349,9 @@ class ProcSource:
         except (OSError, ValueError):
             return _NO_IO  # gone
 
-    def _cpu(self, before: float, *, last: bool) -> Readings:
+    def _cpu(self, before: float) -> Readings:
         seconds = (self._totals[0] - self._base[0]) / TICKS_PER_SECOND
-        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
+        percent = self._rate.update(before, seconds, time.monotonic())
         return {CPU.key: seconds} if percent is None else {CPU.key: seconds, CPU_PERCENT.key: percent}
 
     def _from_status(self, alive: list[Process]) -> Readings:

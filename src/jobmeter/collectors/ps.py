@@ -83,13 +83,12 @@ class PsSource:
         before = time.monotonic()
         if not moment.quiet:
             self._look()
-        return {**self._levels(), **self._cpu(before, quiet=moment.quiet, last=False)}
+        return {**self._levels(), **self._cpu(before, quiet=moment.quiet)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         before = time.monotonic()
         self._look()
-        # What was there before and had used part of a second has no beginning to count from.
-        return {**self._levels(), **self._cpu(before, quiet=False, last=not self._target.root_is_job)}
+        return {**self._levels(), **self._cpu(before, quiet=False)}
 
     def _look(self) -> None:
         for _ in range(_PASSES):
@@ -124,11 +123,11 @@ class PsSource:
         whole = max(row.whole_cpu, before.faults if before else 0)
         return Account(row.ppid, whole, whole, (used,))
 
-    def _cpu(self, before: float, *, quiet: bool, last: bool) -> Readings:
+    def _cpu(self, before: float, *, quiet: bool) -> Readings:
         seconds = (self._milliseconds - self._base) / 1000
         if seconds == self._rated and (self._young or self._died_young) and not quiet:
             return {CPU.key: seconds}  # nothing, as far as can be told: that is not to say that nothing was used
-        percent = self._rate.update(before, seconds, time.monotonic(), last=last)
+        percent = self._rate.update(before, seconds, time.monotonic())
         if percent is None:
             return {CPU.key: seconds}
         self._rated = seconds

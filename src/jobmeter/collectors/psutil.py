@@ -127,12 +127,12 @@ class PsutilSource:
             member.since, member.base = self._lived, member.cpu or 0.0
 
     def read(self, moment: Moment) -> Readings:
-        return self._read_all(quiet=moment.quiet, last=False)
+        return self._read_all(quiet=moment.quiet)
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self._read_all(quiet=False, last=True)
+        return self._read_all(quiet=False)
 
-    def _read_all(self, *, quiet: bool, last: bool) -> Readings:
+    def _read_all(self, *, quiet: bool) -> Readings:
         before = time.monotonic()
         if quiet:
             self._lived = before  # nothing of the job ran: none ended
@@ -140,7 +140,7 @@ class PsutilSource:
             self._look()
         seconds = (self._milliseconds - self._base) / 1000
         readings: Readings = {CPU.key: seconds}
-        if (percent := self._rate.update(before, seconds, time.monotonic(), last=last)) is not None:
+        if (percent := self._rate.update(before, seconds, time.monotonic())) is not None:
             readings[CPU_PERCENT.key] = percent
         alive = [member for member in self._members.values() if not member.zombie]
         if alive:

@@ -66,6 +66,8 @@ def _run(entry: Any) -> Run:
             raise BadCell(f"run {entry['id']}: {name} is missing or of the wrong kind")
     if entry["outcome"].get("status") not in STATUSES:
         raise BadCell(f"run {entry['id']}: its status {entry['outcome'].get('status')!r} is not one")
+    if not isinstance(entry.get("enforced", []), list):
+        raise BadCell(f"run {entry['id']}: enforced is of the wrong kind")
     for name in ("started", "ended"):
         if name in entry:
             timestamp(str(entry[name]), name)

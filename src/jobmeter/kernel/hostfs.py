@@ -92,19 +92,29 @@ def read_load1(machine: Machine) -> float:
     return float(read_text(f"{machine.proc}/loadavg").split()[0])
 
 
-def parse_network(content: str) -> tuple[int, int]:
-    """From /proc/net/dev: bytes (received, sent) by all interfaces but loopback."""
-    received = sent = 0
+Traffic = dict[str, tuple[int, int]]
+"""Interface → bytes received and sent since it was made; loopback is left out."""
+
+
+def parse_interfaces(content: str) -> Traffic:
+    """From /proc/net/dev."""
+    found = {}
     for line in content.splitlines()[2:]:
         name, _, numbers = line.partition(":")
         if name.strip() == "lo":
             continue
         try:
             fields = [int(number) for number in numbers.split()]
-            received, sent = received + fields[0], sent + fields[8]
+            found[name.strip()] = fields[0], fields[8]
         except (ValueError, IndexError):
             raise ValueError(f"not a line of /proc/net/dev: {line!r}") from None
-    return received, sent
+    return found
+
+
+def parse_network(content: str) -> tuple[int, int]:
+    """From /proc/net/dev: bytes (received, sent) by all interfaces but loopback."""
+    traffic = parse_interfaces(content).values()
+    return sum(received for received, _ in traffic), sum(sent for _, sent in traffic)
 
 
 def read_network(machine: Machine) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import time
 
 from jobmeter.collectors.container import ContainerStats
 from jobmeter.errors import NoData
+from jobmeter.kernel.cgroup import Group
 from jobmeter.kernel.cgroup_container import ContainerGroup
 from jobmeter.kernel.cgroup_parent import Parent, group_of
 from jobmeter.kernel.machine import Machine, read_text
@@ -21,10 +22,13 @@ _LATE = 1.0
 class Container:
     """A container that an engine made; also what collectors ask for figures."""
 
-    def __init__(self, engine: Engine, container: str, *, already_ran: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, container: str, *, network: str | None = None, already_ran: bool = False
+    ) -> None:
         self.engine = engine
         self.id = container
         self.already_ran = already_ran
+        self.has_own_network = not (network or "").startswith(("container:", "ns:"))
 
     def stats(self) -> ContainerStats | None:
         return self.engine.stats(self.id)
@@ -48,20 +52,28 @@ class Container:
         """
         if not state.pid or not self.engine.is_local:
             return 0
-        folder = f"{machine.proc}/{state.pid}"
         try:
-            if self.id in read_text(f"{folder}/cgroup"):
+            if self.id in read_text(f"{machine.proc}/{state.pid}/cgroup"):
                 return state.pid
-            # Rootless: the first of a namespace of processes, and in a cgroup of its caller.
-            words = [line.split() for line in read_text(f"{folder}/status").splitlines() if line.startswith("NSpid:")]
         except OSError:
             return 0
-        return state.pid if words and len(words[0]) > 2 and words[0][-1] == "1" else 0
+        # Rootless: in a cgroup of its caller.
+        return state.pid if _is_first(machine, state.pid) else 0
+
+    def first_process(self, parent: Parent, machine: Machine) -> int:
+        """The same without a question to the engine, of one below a group made here; 0 when that does not tell."""
+        try:
+            return next((pid for pid in self._own_group(parent).processes() if _is_first(machine, pid)), 0)
+        except OSError:
+            return 0
+
+    def _own_group(self, parent: Parent) -> Group:
+        return parent.below(f"libpod-{self.id}" if self.engine.is_podman else self.id)
 
     def group(self, parent: Parent | None, pid: int, machine: Machine) -> ContainerGroup:
         """Its accounts, from the group made above it and the engine's own; NoData when neither can be read."""
         if parent is not None and parent.group.cpu_nanoseconds():
-            own = parent.below(f"libpod-{self.id}" if self.engine.is_podman else self.id)
+            own = self._own_group(parent)
             helpers = parent.below("conmon") if self.engine.is_podman else None
             if helpers is not None and not os.path.isdir(helpers.path):
                 helpers = None
@@ -69,6 +81,16 @@ class Container:
         if not pid:
             raise NoData("the container's cgroup cannot be seen from here")
         return ContainerGroup(None, group_of(machine, pid, self.id), from_now=self.already_ran)
+
+
+def _is_first(machine: Machine, pid: int) -> bool:
+    """Whether it is the first process of a namespace of processes below ours."""
+    try:
+        lines = read_text(f"{machine.proc}/{pid}/status").splitlines()
+    except OSError:
+        return False
+    words = next((line.split() for line in lines if line.startswith("NSpid:")), [])
+    return len(words) > 2 and words[-1] == "1"
 
 
 def running_seconds(state: State | None) -> float | None:

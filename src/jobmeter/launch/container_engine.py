@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from jobmeter.collectors.container import ContainerStats
 from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
+from jobmeter.kernel.machine import cpu_count
 from jobmeter.launch import container_client
 from jobmeter.launch.container_client import EngineRefused
 from jobmeter.launch.container_spec import ContainerOptions
@@ -75,6 +76,11 @@ class Engine:
     def is_local(self) -> bool:
         """Whether it runs on this machine, so that its containers are processes that can be seen."""
         return self._connection.is_local
+
+    @property
+    def cpus(self) -> int:
+        """How many CPUs its machine has."""
+        return int(self._about.get("NCPU") or 0) or cpu_count()
 
     @property
     def address(self) -> str:

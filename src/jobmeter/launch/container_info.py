@@ -38,6 +38,11 @@ def limits(told: dict[str, Any]) -> Requirement:
     return Requirement(cpus or None, host.get("Memory") or None)
 
 
+def kept_limits(taken: Requirement) -> list[str]:
+    """Which of its limits the kernel keeps: those that its engine has set."""
+    return [name for name, limit in (("memory", taken.memory_bytes), ("cpus", taken.cpus)) if limit is not None]
+
+
 def describe(engine: Engine, told: dict[str, Any]) -> dict[str, Any]:
     """What people ask of a container first. What is not known, or not limited, is absent."""
     state, host, config = told["State"], told.get("HostConfig") or {}, told.get("Config") or {}

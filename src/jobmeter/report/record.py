@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from jobmeter import __version__
-from jobmeter.analyse.headline import usage
+from jobmeter.analyse.headline import CpuSpan, usage
 from jobmeter.collectors.contract import ProcessUse
 from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import Machine, cpu_count
@@ -39,8 +40,9 @@ def identity(
     started: float,
     machine: Machine,
     workflow: Record | None = None,
+    enforced: Sequence[str] = (),
 ) -> Record:
-    """The part of the record that is known when the run begins."""
+    """The part of the record that is known when the run begins; `enforced` are the limits that the kernel keeps."""
     return {
         "id": run_id,
         "name": name,
@@ -50,6 +52,7 @@ def identity(
         **surroundings(machine),
         "started": utc(started),
         "requirement": requirement.asked(),
+        **({"enforced": list(enforced)} if enforced else {}),
         **({"workflow": workflow} if workflow else {}),
     }
 
@@ -82,6 +85,7 @@ def complete(
     left_running: int,
     complete_figures: bool,
     provenance: dict[str, Any],
+    cpu_span: CpuSpan | None = None,
 ) -> Record:
     """The whole record, when the run is over."""
     described = {key: measurement.described() for key, measurement in measurements.items()}
@@ -91,7 +95,7 @@ def complete(
         "ended": utc(ended),
         "wall_seconds": round(wall_seconds, 3),
         "outcome": {"status": result.status, "exit_code": result.exit_code, "signal": result.signal},
-        "usage": usage(summary, described, wall_seconds, complete=complete_figures),
+        "usage": usage(summary, described, wall_seconds, complete=complete_figures, cpu_span=cpu_span),
         "measurements": summary,
         "processes": [process_entry(use) for use in processes],
         "provenance": {

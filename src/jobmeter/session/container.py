@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 
-from jobmeter.analyse.headline import memory_now
+from jobmeter.analyse.headline import CpuSpan, memory_now
 from jobmeter.collectors.container import with_container
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import JobmeterError, NoData
@@ -15,8 +16,9 @@ from jobmeter.kernel.cgroup_parent import Parent, create_parent
 from jobmeter.kernel.machine import THIS_MACHINE, Machine, cpu_count
 from jobmeter.launch import container_spec
 from jobmeter.launch.container import Container, monotonic_start, running_seconds
+from jobmeter.launch.container_client import EngineGone, EngineRefused
 from jobmeter.launch.container_engine import Engine, open_engine
-from jobmeter.launch.container_info import limits
+from jobmeter.launch.container_info import kept_limits, limits
 from jobmeter.launch.container_left import labels, leftovers
 from jobmeter.launch.container_streams import Passage, input_of, open_passage
 from jobmeter.launch.container_supervisor import ContainerSupervisor
@@ -33,6 +35,9 @@ _ENGINE_PATIENCE = 30.0
 """Seconds in which an engine that was restarted while it started a container can remove it."""
 _REST_OF_OUTPUT = 10.0
 """Seconds of silence after which an engine passes on nothing more of what a container wrote before its end."""
+
+_LITTLE_START = 1.0
+"""Seconds of a run of which the 30 ms of CPU that a runtime takes for its start are little."""
 
 
 class ContainerSession:
@@ -68,6 +73,7 @@ class ContainerSession:
         self._container: Container | None = None
         self._passage: Passage | None = None
         self._supervisor: ContainerSupervisor | None = None
+        self._first_look: tuple[float, float] | None = None  # when, and the CPU time used until then
         self._started = threading.Event()
 
     @property
@@ -127,7 +133,7 @@ class ContainerSession:
             name=job.container.container_name or f"jobmeter-{self.id}",
             stdin=self._stdin is not None,
         )
-        self._container = Container(engine, container)
+        self._container = Container(engine, container, network=job.container.network)
         self._check_limits(engine, container)
         return self._container
 
@@ -137,6 +143,7 @@ class ContainerSession:
         if asked.cpus is None and asked.memory_bytes is None:
             return
         taken = limits(engine.inspect(container))
+        self._measuring.enforced = kept_limits(taken)
         if asked.memory_bytes is not None and taken.memory_bytes is None:
             self._watched_limit = asked.memory_bytes
             self._warn(f"{engine.name} sets no limit of memory here: it is watched at the interval instead")
@@ -149,15 +156,32 @@ class ContainerSession:
         connection = engine.attach(container.id, self._command, stdin=self._stdin is not None)
         self._passage = open_passage(connection, self._job.streams, self._stdin, self._nobody_reads)
         engine.start(container.id, self._command)
-        state = engine.state(container.id)
-        pid = container.visible_pid(state, self._machine)
+        started = time.monotonic()
+        # It runs: what it holds now is read first, and its engine is asked after that.
+        pid = container.first_process(self._parent, self._machine) if self._parent is not None else 0
+        state = None if pid else engine.state(container.id)
+        if state is not None:
+            pid, started = container.visible_pid(state, self._machine), monotonic_start(state, asked_at)
         self._group = self._find_group(container, pid)
-        if self._group is not None and not state.running:
+        if self._group is not None and state is not None and not state.running:
             self._group.last_look()
-        self._measure(container, pid, started=monotonic_start(state, asked_at), asked_at=asked_at)
+        else:
+            self._first_look = self._look_first()
+        self._measure(container, pid, started)
         self._passage.start()
+        if state is None:
+            with contextlib.suppress(EngineGone, EngineRefused):
+                started = monotonic_start(engine.state(container.id), asked_at)
+            self._measuring.watch.started = started
+        self._measuring.more["container"]["startup_seconds"] = round(max(started - asked_at, 0.0), 3)
 
-    def _measure(self, container: Container, pid: int, *, started: float, asked_at: float) -> None:
+    def _look_first(self) -> tuple[float, float] | None:
+        """The CPU time that was used before the command had any, for the start of its container; and when that was."""
+        now = time.monotonic()
+        cpu = self._group.cpu() if self._group is not None else None
+        return None if cpu is None else (now, cpu.total)
+
+    def _measure(self, container: Container, pid: int, started: float) -> None:
         job, measuring, engine = self._job, self._measuring, self._reached()
         if not pid:
             for collector in ("proc", "perf"):
@@ -167,7 +191,6 @@ class ContainerSession:
             "engine": engine.name.lower(),
             "engine_version": engine.version,
             "id": container.id,
-            "startup_seconds": round(max(started - asked_at, 0.0), 3),
         }
         target = Target(
             root=pid, main=pid, root_is_job=True, group=self._group, machine=self._machine, container=container
@@ -183,6 +206,8 @@ class ContainerSession:
                 runtime=job.requirement.runtime_seconds,
                 at_exit=self._look_last,
             )
+            if pid:
+                measuring.watch.sample_now()
             measuring.go()
         except BaseException:
             measuring.close(discard=True)
@@ -284,7 +309,8 @@ class ContainerSession:
             Ending(),
             lambda: self._judge(supervisor),
             0,
-            wall_seconds=self._wall_seconds(supervisor),
+            wall_seconds=(wall := self._wall_seconds(supervisor)),
+            cpu_span=self._cpu_span(supervisor, wall),
             # Without a group of its own it was seen only after its start.
             complete=self._group is not None,
         )
@@ -296,6 +322,17 @@ class ContainerSession:
         if seconds is None and supervisor.ended_at is not None:
             seconds = supervisor.ended_at - self._measuring.watch.started
         return seconds if seconds is None or cpu is None else max(seconds, cpu.total / cpu_count())
+
+    def _cpu_span(self, supervisor: ContainerSupervisor, wall: float | None) -> CpuSpan:
+        """What the mean of its CPU is taken over: from the first look to the end, without what its runtime used.
+
+        Where nothing tells that share, it is little enough only in a run of a second or more.
+        """
+        most = 100.0 * self._reached().cpus
+        if self._first_look is None or supervisor.ended_at is None:
+            return CpuSpan(wall if wall is not None and wall >= _LITTLE_START else 0.0, most_percent=most)
+        looked_at, used = self._first_look
+        return CpuSpan(supervisor.ended_at - looked_at, cpu_before=used, most_percent=most)
 
     def _judge(self, supervisor: ContainerSupervisor) -> Outcome:
         result = judge_end(supervisor, self._group, self._job.requirement.memory_bytes)

@@ -12,7 +12,7 @@ from jobmeter.kernel.cgroup_container import ContainerGroup
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.launch.container import Container
 from jobmeter.launch.container_engine import open_engine
-from jobmeter.launch.container_info import limits, running_container
+from jobmeter.launch.container_info import kept_limits, limits, running_container
 from jobmeter.launch.container_supervisor import ContainerSupervisor
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
@@ -62,7 +62,8 @@ class ContainerAttachment:
     def start(self) -> None:
         """Begin to measure. UsageError when a key that was requested by name cannot be measured of it."""
         config, measuring = self._told["Config"], self._measuring
-        container = Container(self._engine, str(self._told["Id"]), already_ran=True)
+        network = (self._told.get("HostConfig") or {}).get("NetworkMode")
+        container = Container(self._engine, str(self._told["Id"]), network=network, already_ran=True)
         state = self._engine.state(container.id)
         pid = container.visible_pid(state, self._machine)
         self._group = self._find_group(container, pid)
@@ -76,6 +77,7 @@ class ContainerAttachment:
         target = Target(
             root=pid, main=pid, root_is_job=True, group=self._group, machine=self._machine, container=container
         )
+        measuring.enforced = kept_limits(limits(self._told))
         try:
             measuring.begin(target, command or [self._name], config.get("WorkingDir") or "", limits(self._told))
         except BaseException:

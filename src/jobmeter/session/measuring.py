@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from jobmeter.analyse.headline import CpuSpan
 from jobmeter.collectors import Selected, availability, select, unavailable
 from jobmeter.collectors.contract import Ending, Source, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
@@ -63,6 +64,7 @@ class Measuring:
         self.machine = machine
         self.why_not: dict[str, str] = {}
         self.more: dict[str, Any] = {}  # what else the record's provenance shall tell
+        self.enforced: list[str] = []  # what the kernel keeps the job to: cpus, memory
         self.watch: Watch
         self.journal: JournalWriter | None = None
         self._sources: dict[str, Source] = {}
@@ -97,6 +99,7 @@ class Measuring:
             started=self._began,
             machine=self.machine,
             workflow=self._options.workflow,
+            enforced=self.enforced,
         )
         self.journal = self._open_journal(target)
         self.watch = Watch(
@@ -206,11 +209,12 @@ class Measuring:
         *,
         wall_seconds: float | None = None,
         complete: bool = True,
+        cpu_span: CpuSpan | None = None,
     ) -> tuple[Record, Outcome]:
         """Take the last readings and make the record; `judge` tells the outcome once they are taken.
 
         The job took `wall_seconds` if someone knows better than that it ends now. With `complete` false
-        something of it was not seen, and the figures are at least what they say.
+        something of it was not seen, and the figures are at least what they say. Its mean CPU is of `cpu_span`.
         """
         ended = time.time() if wall_seconds is None else self._began + wall_seconds
         wall = time.monotonic() - self.watch.started if wall_seconds is None else wall_seconds
@@ -230,6 +234,7 @@ class Measuring:
             # /proc shows the processes of others.
             complete_figures=complete and left_running == 0 and self.machine.shows_own_pids(),
             provenance=self._provenance(),
+            cpu_span=cpu_span,
         )
         if self.journal is not None:
             self.journal.record(record)

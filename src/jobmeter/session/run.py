@@ -183,11 +183,14 @@ class Session:
             self._limit(self._group, self._job.requirement)
 
     def _limit(self, group: Group, requirement: Requirement) -> None:
+        enforced = self._measuring.enforced
         try:
             if requirement.memory_bytes is not None:
                 group.limit_memory(requirement.memory_bytes)
+                enforced.append("memory")
             if requirement.cpus is not None:
                 group.limit_cpus(requirement.cpus)
+                enforced.append("cpus")
         except (OSError, NoData) as error:
             self._warn(f"--enforce: a limit cannot be set here: {error}")
 

@@ -16,8 +16,8 @@
 Rows have `id name status exit_code signal started ended wall_seconds`, the headline figures
 (`cpu_seconds cpu_peak_percent cpu_mean_percent memory_peak_bytes memory_mean_bytes read_bytes write_bytes
 processes_peak`), `requirement_cpus requirement_memory_bytes requirement_runtime_seconds`, `labels` (dict),
-`user host cwd command` (list), `cpu_quality memory_quality`; those of a workflow's jobs also `workflow workflow_run`
-and `workflow_job` (dict). `jobmeter.store.fields.FIELDS` has their units.
+`user host cwd command` (list), `cpu_quality memory_quality`, `enforced` (list); those of a workflow's jobs also
+`workflow workflow_run` and `workflow_job` (dict). `jobmeter.store.fields.FIELDS` has their units.
 
 Questions over very many runs are for SQL, not for a loop over rows:
 

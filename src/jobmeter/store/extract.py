@@ -31,7 +31,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
     outcome, usage = record["outcome"], record["usage"]
     asked = record.get("requirement") or {}
     host = record.get("host")
-    labels = record.get("labels")
+    labels, enforced = record.get("labels"), record.get("enforced")
     cpu, memory = usage.get("cpu_seconds"), usage.get("memory_peak_bytes")
     return (
         record["id"],
@@ -52,6 +52,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
         "[" + ",".join([_quoted(str(word)) for word in record.get("command") or ()]) + "]",
         cpu.get("quality") if cpu else None,
         memory.get("quality") if memory else None,
+        json.dumps(enforced) if type(enforced) is list else None,
         file,
         offset,
         line,

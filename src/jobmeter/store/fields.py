@@ -50,6 +50,7 @@ FIELDS = {
             ("command", "json"),
             ("cpu_quality", "text"),
             ("memory_quality", "text"),
+            ("enforced", "json"),
         )
     },
 }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, func, or_, select
 
-from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES, job_of
+from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES, TICK_LAG, job_of
 from jobmeter.store.fields import FIELDS
 from jobmeter.store.selection import Row
 from jobmeter.store.store import Store
@@ -23,7 +23,7 @@ UNSUCCESSFUL = ("failed", "killed", "cancelled", "lost")
 _NEEDED = (
     "id", "name", "status", "exit_code", "signal", "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent",
     "cpu_mean_percent", "memory_peak_bytes", "cpu_quality", "memory_quality", "requirement_cpus",
-    "requirement_memory_bytes", "requirement_runtime_seconds", "workflow", "workflow_run", "workflow_job",
+    "requirement_memory_bytes", "requirement_runtime_seconds", "enforced", "workflow", "workflow_run", "workflow_job",
 )  # fmt: skip
 _ATTEMPT: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.attempt")
 _JOB_NUMBER: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.job_id")
@@ -78,7 +78,7 @@ def _may_be_over() -> ColumnElement[bool]:
     return or_(
         _JOB.memory_peak_bytes > _JOB.requirement_memory_bytes,
         _JOB.wall_seconds > _JOB.requirement_runtime_seconds,
-        _JOB.cpu_peak_percent > asked + PEAK_OVER,
+        _JOB.cpu_peak_percent > PEAK_OVER * asked + TICK_LAG,
         _JOB.cpu_mean_percent > MEAN_OVER * asked,
         _JOB.status.in_(_MET),
     )
@@ -99,6 +99,7 @@ def _newest_first(rows: Iterable[Row]) -> list[Row]:
 
 def _row(values: Sequence[Any]) -> Row:
     row = {name: value for name, value in zip(_NEEDED, values) if value is not None}
-    if "workflow_job" in row:
-        row["workflow_job"] = json.loads(row["workflow_job"])
+    for name in ("workflow_job", "enforced"):
+        if name in row:
+            row[name] = json.loads(row[name])
     return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raise it with every change below, and of how journals are read: an index of an older version is made anew."""
 
 metadata = MetaData()
@@ -68,6 +68,7 @@ job_metadata = Table(
     Column("command", Text),  # a JSON array
     Column("cpu_quality", Text),
     Column("memory_quality", Text),
+    Column("enforced", Text),  # a JSON array: the limits that the kernel kept it to
     Column("file", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),  # where in the file its header begins
     Column("line", Integer, nullable=False),

@@ -30,6 +30,7 @@ class Attempt(NamedTuple):
     memory_bytes: float | None
     runtime_seconds: float | None
     fingerprint: str | None
+    enforced: list[str] | None = None  # the limits that the kernel kept it to
 
     @property
     def status(self) -> str:
@@ -45,6 +46,7 @@ class Attempt(NamedTuple):
             "requirement_cpus": self.cpus,
             "requirement_memory_bytes": self.memory_bytes,
             "requirement_runtime_seconds": self.runtime_seconds,
+            "enforced": self.enforced,
             **{name: getattr(self, name) for name in _FIGURES},
         }
         job = {"job_id": self.number, "step": self.step, "attempt": self.attempt}
@@ -100,6 +102,7 @@ def _attempt(
         memory_bytes=asked.get("memory_bytes"),
         runtime_seconds=asked.get("runtime_seconds"),
         fingerprint=job.get("fingerprint"),
+        enforced=run.get("enforced"),
     )
 
 

@@ -1,0 +1,65 @@
+"""Figures of runs that were measured in different ways, from one source on both sides: else they tell nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobmeter.analyse.headline import CPU_SECONDS, PROCESSES, READ_BYTES, WRITE_BYTES
+from jobmeter.model import Record
+
+_MEMORY_PEAK = (
+    "cgroup_mem_peak", "cgroup_held", "proc_pss_total", "psutil_pss_total", "proc_rss_total", "psutil_rss_total",
+    "proc_hwm_max", "rusage_maxrss",
+)  # fmt: skip
+_SOURCES = {
+    "cpu_seconds": ("total", CPU_SECONDS),
+    "memory_peak_bytes": ("peak", _MEMORY_PEAK),
+    "read_bytes": ("total", READ_BYTES),
+    "write_bytes": ("total", WRITE_BYTES),
+    "processes_peak": ("peak", PROCESSES),
+}
+"""Headline figure → what of a measurement it is, and the measurements it can be of, the best first."""
+_LITTLE_CACHE = 0.02
+
+FIGURES = tuple(_SOURCES)
+
+
+class SameSource(NamedTuple):
+    """The values of one figure, run by run."""
+
+    source: str
+    a: list[float]
+    b: list[float]
+
+
+class NoCommonSource(NamedTuple):
+    a: str  # where the figures of one side are from
+    b: str
+
+
+def from_same_source(a: Sequence[Record], b: Sequence[Record], figure: str) -> SameSource | NoCommonSource | None:
+    """A figure of both sides, of one measurement; None when a side does not have it at all."""
+    sources_a, sources_b = _sources(a, figure), _sources(b, figure)
+    if not sources_a or not sources_b:
+        return None
+    everyone = [*a, *b]
+    field, keys = _SOURCES[figure]
+    for key in keys:
+        if all(field in record["measurements"].get(key, {}) for record in everyone) and _tells(key, everyone):
+            values = [[float(record["measurements"][key][field]) for record in side] for side in (a, b)]
+            return SameSource(key, *values)
+    return NoCommonSource(", ".join(sources_a), ", ".join(sources_b))
+
+
+def _sources(records: Sequence[Record], figure: str) -> list[str]:
+    return sorted({record["usage"][figure]["from"] for record in records if figure in record["usage"]})
+
+
+def _tells(key: str, records: Sequence[Record]) -> bool:
+    """A cgroup's peak counts page cache, which is charged to whoever reads a file first: with some, it tells little."""
+    if key != "cgroup_mem_peak":
+        return True
+    cached = [record["measurements"].get("cgroup_file", {}).get("peak") for record in records]
+    peaks = [record["measurements"][key]["peak"] for record in records]
+    return all(cache is not None and cache <= _LITTLE_CACHE * peak for cache, peak in zip(cached, peaks))

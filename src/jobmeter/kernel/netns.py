@@ -1,0 +1,65 @@
+"""A network namespace that is held: its interfaces can be read to the end, also after its last process."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from jobmeter.errors import NoData
+from jobmeter.kernel.hostfs import Traffic, parse_interfaces
+from jobmeter.kernel.machine import Machine, read_text
+
+_CLONE_NEWNET = 0x40000000
+
+
+class NetworkNamespace:
+    """The namespace that a process is in. Only root may read it once the process has ended."""
+
+    def __init__(self, machine: Machine, pid: int) -> None:
+        """NoData when there is no such process, or its network is that of this process."""
+        self._path = f"{machine.proc}/{pid}/net/dev"
+        try:
+            if os.readlink(f"{machine.proc}/{pid}/ns/net") == os.readlink(f"{machine.proc}/self/ns/net"):
+                raise NoData("it has no network of its own")
+            self._descriptor = os.open(f"{machine.proc}/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise NoData(f"the network of process {pid} cannot be looked at: {error.strerror}") from None
+
+    def traffic(self) -> Traffic:
+        """The interfaces, seen through the process; OSError once it has ended."""
+        return parse_interfaces(read_text(self._path))
+
+    def last_traffic(self) -> Traffic:
+        """The same after the process has ended; OSError when this user may not enter the namespace."""
+        found: list[Traffic] = []
+        failed: list[BaseException] = []
+
+        def enter_and_read() -> None:
+            try:
+                _enter(self._descriptor)
+                found.append(parse_interfaces(read_text("/proc/thread-self/net/dev")))
+            except (OSError, ValueError) as error:
+                failed.append(error)
+
+        # In a thread of its own, which ends in there: whoever enters does not come back.
+        thread = threading.Thread(target=enter_and_read, name="jobmeter-netns")
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        return found[0]
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _enter(descriptor: int) -> None:
+    """setns(2); `os.setns` is there from Python 3.12 on."""
+    if hasattr(os, "setns"):
+        os.setns(descriptor, _CLONE_NEWNET)
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
