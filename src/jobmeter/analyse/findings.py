@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobmeter.analyse.outcome import in_words, signal_name
+from jobmeter.analyse.outcome import in_words, signal_name, without_shepherd
 from jobmeter.analyse.timeline import Sample
 from jobmeter.model import Outcome, Quality, Record
 from jobmeter.units import text
@@ -23,9 +23,8 @@ _THROTTLED = 0.05
 class Finding(NamedTuple):
     """One thing to tell."""
 
-    kind: (
-        str  # oom, over_memory, over_cpus, over_runtime, under_memory, under_cpus, growth, throttled, left, incomplete
-    )
+    # oom, over_memory, over_cpus, over_runtime, under_memory, under_cpus, growth, throttled, left, shepherd, incomplete
+    kind: str
     severity: str  # problem or hint
     text: str
 
@@ -39,6 +38,7 @@ def findings(record: Record, samples: Sequence[Sample] = ()) -> list[Finding]:
         *_growth(samples),
         *_throttled(record),
         *_left(record),
+        *_shepherd_killed(record),
         *_incomplete(record),
     ]
     return sorted(found, key=lambda finding: finding.severity != "problem")
@@ -164,6 +164,11 @@ def _left(record: Record) -> list[Finding]:
     return [Finding("left", "problem", f"It left {who} running, not measured to the end.")]
 
 
+def _shepherd_killed(record: Record) -> list[Finding]:
+    words = without_shepherd(record)
+    return [Finding("shepherd", "problem", f"{words[0].upper()}{words[1:]}.")] if words else []
+
+
 def _incomplete(record: Record) -> list[Finding]:
     failed = [
         f"{name}: {entry['failed']}"
@@ -171,7 +176,7 @@ def _incomplete(record: Record) -> list[Finding]:
         if "failed" in entry
     ]
     found = [Finding("incomplete", "hint", f"A source failed while it was read: {told}.") for told in failed]
-    if record["outcome"]["status"] == "lost":
+    if record["outcome"]["status"] == "lost" and not record["provenance"].get("shepherd_killed"):
         told = "Its meter was ended before it: the figures are those of the windows that were written."
         found.append(Finding("incomplete", "problem", told))
     return found

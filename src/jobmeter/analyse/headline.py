@@ -128,7 +128,7 @@ def memory_peak(summary: Summary, described: Described) -> Figure | None:
     for key in SINGLE_PROCESS:
         size = summary.get(key, {}).get("peak")
         if size is not None and (figure is None or size > figure["value"]):
-            figure = _figure(size, key, described, _single_quality(summary))
+            figure = _figure(size, key, described, _single_quality(summary, described))
     return figure
 
 
@@ -177,7 +177,8 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
     return _figure(held, "cgroup_held", described, Quality.SAMPLED if explained else Quality.AT_LEAST)
 
 
-def _single_quality(summary: Summary) -> Quality:
+def _single_quality(summary: Summary, described: Described) -> Quality:
     """The mark of the largest process is the job's own if it never had another."""
-    alone = summary.get("proc_processes", {}).get("peak", 2) <= 1
+    missed = described.get("proc_processes", {}).get("quality") == Quality.AT_LEAST.value
+    alone = summary.get("proc_processes", {}).get("peak", 2) <= 1 and not missed
     return Quality.EXACT if alone else Quality.AT_LEAST

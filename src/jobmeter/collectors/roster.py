@@ -91,7 +91,7 @@ class Roster:
         return self._live[process.identity].cmd
 
     def live(self) -> list[ProcessUse]:
-        return [_use(entry) for entry in self._live.values()]
+        return [_use(entry) for entry in list(self._live.values())]  # any thread may ask
 
     def listed(self) -> list[ProcessUse]:
         """The costliest first; the rest as one last entry with pid 0."""
