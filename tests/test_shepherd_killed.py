@@ -18,6 +18,7 @@ import pytest
 import jobmeter
 from jobmeter.analyse.findings import findings
 from jobmeter.kernel.pidfd import Held
+from jobmeter.model import Outcome
 from jobmeter.session.run import JobOptions, Session
 from tests.running import NOBODY, command_line, environment, interpreter, readable_copy, workplace
 from tests.workflow.live import LONG, lives, wait_for
@@ -297,6 +298,7 @@ class TestInTheApi:
         (tmp_path / "end").touch()
         run = job.wait()
         assert ("lost", None) == (run.status, run.exit_code)
+        assert 125 == Outcome(**run.record["outcome"]).shell_code
 
     def test_killed_at_the_gate_the_job_runs_all_the_same(self, tmp_path: Path) -> None:
         session = Session(

@@ -201,3 +201,11 @@ def test_of_a_job_that_goes_on_unseen_every_total_is_at_least_that() -> None:
         incomplete["cpu_peak_percent"]["quality"],
         incomplete["memory_mean_bytes"]["quality"],
     )
+
+
+def test_a_process_that_was_alone_as_far_as_was_seen_is_no_exact_peak() -> None:
+    """The job's shepherd was killed: others may have gone unseen."""
+    unsure = {**DESCRIBED, "proc_processes": {"quality": "at least"}}
+    figure = memory_peak(peaks(rusage_maxrss=50 * MIB, proc_processes=1), unsure)
+    assert figure is not None
+    assert "at least" == figure["quality"]
