@@ -28,15 +28,15 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 import loads
 loads._directory = sys.argv[2]
-for _ in range(7):
+for _ in range(4):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:  # an orphan, with its own session, as soon as its parent ends
-            loads.burn(0.2)
+            loads.burn(0.5)
         loads.tell(cpu=loads.own_cpu(), pid=os.getpid())
         os._exit(0)
     os.wait()
-    loads.burn(0.15)
+    loads.burn(0.4)
 held = b"x" * (100 << 20)
 loads.tell(cpu=loads.own_cpu(), pid=os.getpid(), memory=loads.own_peak())
 sys.exit(7)
@@ -90,10 +90,15 @@ class Started:
         return self.process.returncode, json.loads(path.read_text()) if path.exists() else {}, said
 
 
-def groups() -> set[str]:
-    """The cgroups of jobs that there are."""
-    found = [path for path, _, _ in os.walk("/sys/fs/cgroup") if os.path.basename(path).startswith("jobmeter-")]
-    return set(found)
+def groups_of(pid: int) -> list[str]:
+    """The cgroups of jobs of the jobmeter with this pid."""
+    found = [path for path, _, _ in os.walk("/sys/fs/cgroup")]
+    return [path for path in found if os.path.basename(path).startswith(f"jobmeter-{pid}-")]
+
+
+def stolen_seconds() -> float:
+    """CPU time of this machine, all CPUs together, that its hypervisor did not give it."""
+    return int(Path("/proc/stat").read_text().split()[8]) / 100
 
 
 MOMENTS = [(0, "compiled", seed) for seed in range(5)] + [(NOBODY, "compiled", seed) for seed in range(5, 10)]
@@ -101,7 +106,8 @@ MOMENTS = [(0, "compiled", seed) for seed in range(5)] + [(NOBODY, "compiled", s
 
 @pytest.mark.parametrize(("user", "kind", "seed"), [*MOMENTS, (0, "python", 10), (NOBODY, "python", 11)])
 def test_killed_at_any_moment_the_job_is_measured_to_its_end(user: int, kind: str, seed: int) -> None:
-    moment = random.Random(seed).uniform(0.0, 1.5)
+    moment = random.Random(seed).uniform(0.0, 2.0)
+    stolen_before = stolen_seconds()
     folder = workplace()
     busy = [interpreter(), "-c", BUSY, f"{readable_copy()}/benchmarks", folder]
     job = Started(busy, "--orphans", "wait", user=user, kind=kind)
@@ -115,21 +121,24 @@ def test_killed_at_any_moment_the_job_is_measured_to_its_end(user: int, kind: st
         assert "could not start" in said  # killed before it had forked
         return
     truth = [json.loads(line) for line in truth_path.read_text().splitlines()]
-    assert 15 == len(truth), f"jobmeter ended before the job: {said}"
+    assert 9 == len(truth), f"jobmeter ended before the job: {said}"
     assert not any(lives(line["pid"]) for line in truth)
     assert 7 == code, said
     assert {"status": "failed", "exit_code": 7, "signal": None} == record["outcome"]
-    true = {"cpu_seconds": sum(line["cpu"] for line in truth), "memory_peak_bytes": truth[-1].get("memory", 0)}
+    memory = max(line.get("memory", 0) for line in truth)
+    true = {"cpu_seconds": sum(line["cpu"] for line in truth), "memory_peak_bytes": memory}
+    # perf's clock goes on while the hypervisor lends the CPU to others.
+    blur = {"cpu_seconds": 0.05 + stolen_seconds() - stolen_before}
     for name, figure in record["usage"].items():
         if name in true and figure["quality"] == "exact":
-            assert figure["value"] == pytest.approx(true[name], rel=0.05, abs=0.05), name
+            assert 0.95 * true[name] <= figure["value"] <= 1.05 * true[name] + blur.get(name, 0.0), name
     assert record["usage"]["cpu_seconds"]["value"] > 0.9 * true["cpu_seconds"]
     if record["provenance"].get("shepherd_killed"):
         assert "jobmeter-job) was killed" in said
         assert "at least" == record["usage"]["processes_peak"]["quality"]
 
 
-WITH_ORPHAN = "(setsid sh -c 'echo $$ >>pids; exec sleep 300' & ) ; echo $$ >>pids; sleep 300; :"
+WITH_ORPHAN = "(setsid sh -c 'echo $$ >>pids; exec sleep 300' & ) ; echo $$ >>pids; exec sleep 300"
 
 
 @pytest.mark.parametrize("user", [0, NOBODY])
@@ -222,13 +231,11 @@ def test_one_that_is_stopped_and_goes_on_changes_nothing() -> None:
 
 
 def test_no_cgroup_is_left_behind() -> None:
-    before = groups()
     job = Started(["sh", "-c", "echo $$ >pids; sleep 0.3"])
     job.pids(1)
-    mine = groups() - before
     job.kill_shepherd()
     job.end()
-    assert not mine & groups()
+    assert [] == groups_of(job.process.pid)
 
 
 def test_show_says_it() -> None:
