@@ -40,8 +40,9 @@ def test_after_the_last_word_none_are_left() -> None:
         assert set() == watch([line_of(jobs.jobs[0]), ".\n"]).jobs
 
 
-def test_a_job_whose_shepherd_was_gone_before_it_was_looked_at_is_known_by_its_main_process() -> None:
-    with owned("sleep 60") as jobs:
+def test_a_job_whose_shepherd_was_gone_before_it_was_looked_at_is_known_by_its_main_process(place: Place) -> None:
+    with owned(JOB.format(place.folder)) as jobs:
+        place.await_lines("pids", 1)
         jobs.kill_shepherds()
         jobs.kill_owner()
         (job,) = watch([line_of(jobs.jobs[0], "/sys/fs/cgroup/a b")]).jobs
