@@ -17,7 +17,7 @@ if sys.argv[1] == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 guard.close()
 """
-JOB = "echo $$ >>{}/pids; sleep 60"
+JOB = "echo $$ >>{}/pids; exec sleep 60"
 
 
 def line_of(job: LeftJob, group: str = "") -> str:
