@@ -61,6 +61,27 @@ def test_a_less_trusted_source_that_tells_clearly_more_wins(values: dict[str, fl
     assert (expected, values[expected]) == (figure["from"], figure["value"])
 
 
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # The cgroup bears out that all of the difference was stolen.
+        ({"cgroup": 3.79, "perf": 4.83, "stolen": 1.2}, (3.79, "cgroup_cpu_seconds", "exact")),
+        # More than can have been stolen: a process left the cgroup.
+        ({"cgroup": 1.0, "perf": 4.0, "stolen": 0.5}, (3.5, "perf_cpu_seconds", "at least")),
+        ({"rusage": 3.79, "perf": 4.83, "stolen": 1.2}, (3.79, "perf_cpu_seconds", "at least")),
+        # Children that nobody waited for, and hardly anything stolen.
+        ({"rusage": 0.1, "perf": 10.0, "stolen": 0.1}, (9.9, "perf_cpu_seconds", "exact")),
+        ({"rusage": 0.1, "perf": 10.0, "stolen": 0.0}, (10.0, "perf_cpu_seconds", "exact")),
+    ],
+)
+def test_time_that_a_hypervisor_stole_is_no_cpu_time_of_the_job(
+    found: dict[str, float], expected: tuple[float, str, str]
+) -> None:
+    seconds = {f"{name}_cpu_seconds" if name != "stolen" else "perf_stolen_seconds": one for name, one in found.items()}
+    figure = usage(totals(**seconds), DESCRIBED, 20.0)["cpu_seconds"]
+    assert expected == (figure["value"], figure["from"], figure["quality"])
+
+
 def test_a_figure_has_the_quality_of_its_source_or_is_sampled_where_none_is_told() -> None:
     told = [
         usage(totals(**{key: 1.0}), DESCRIBED, 1.0)["cpu_seconds"]["quality"]
@@ -279,3 +300,11 @@ def test_of_a_job_that_goes_on_unseen_every_total_is_at_least_that() -> None:
         incomplete["cpu_peak_percent"]["quality"],
         incomplete["memory_mean_bytes"]["quality"],
     )
+
+
+def test_a_process_that_was_alone_as_far_as_was_seen_is_no_exact_peak() -> None:
+    """The job's shepherd was killed: others may have gone unseen."""
+    unsure = {**DESCRIBED, "proc_processes": {"quality": "at least"}}
+    figure = memory_peak(peaks(rusage_maxrss=50 * MIB, proc_processes=1), unsure)
+    assert figure is not None
+    assert "at least" == figure["quality"]

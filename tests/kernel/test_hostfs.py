@@ -20,13 +20,13 @@ wlp2s0:1000000000 10    0    0    0     0          0         0  30         2    
 
 
 def test_busy_time_is_all_but_idle_and_waiting_and_guests_count_once() -> None:
-    assert (1000 + 20 + 300 + 7 + 6 + 5) / TICKS_PER_SECOND == hostfs.parse_busy_seconds(STAT)
+    assert (1000 + 20 + 300 + 7 + 6 + 5) / TICKS_PER_SECOND == hostfs.parse_cpu_time(STAT).busy
 
 
 @pytest.mark.parametrize("line", ["", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3", "cpu a b c d e f g h"])
 def test_a_malformed_first_line_of_stat_is_quoted(line: str) -> None:
     with pytest.raises(ValueError, match="not the first line of /proc/stat") as refused:
-        hostfs.parse_busy_seconds(f"{line}\nintr 1\n")
+        hostfs.parse_cpu_time(f"{line}\nintr 1\n")
     assert repr(line) in str(refused.value)
 
 
@@ -70,7 +70,7 @@ def test_a_machine_is_read_from_its_own_proc(tmp_path: Path) -> None:
         hostfs.read_memory_total(machine),
         hostfs.read_memory_used(machine),
     )
-    assert 1338 / TICKS_PER_SECOND == hostfs.read_busy_seconds(machine)
+    assert 1338 / TICKS_PER_SECOND == hostfs.read_cpu_time(machine).busy
 
 
 @pytest.mark.skipif(not THIS_MACHINE.has_proc(), reason="no /proc here")

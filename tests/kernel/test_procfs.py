@@ -265,3 +265,12 @@ def test_a_peak_that_was_reset_begins_at_the_present_size() -> None:
 @needs_proc
 def test_threads_are_those_the_kernel_lists() -> None:
     assert os.getpid() in procfs.thread_ids(THIS_MACHINE, os.getpid())
+
+
+def test_kin_are_told_from_a_stat_line_whatever_the_name() -> None:
+    line = b"7 (a) R 1 (b c) S 5 7 6 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 1 0 99 0 0"
+    kin = procfs.parse_kin(line)
+    assert ("S", 5, 6, 99, True, True) == (kin.state, kin.ppid, kin.session, kin.start, kin.alive, kin.ending)
+    assert not procfs.read_kin(THIS_MACHINE, os.getpid()).ending
+    with pytest.raises(ValueError, match="not a stat line"):
+        procfs.parse_kin(b"7 (a) S")

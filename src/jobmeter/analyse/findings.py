@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobmeter.analyse.check import is_over_cpus
-from jobmeter.analyse.outcome import in_words, signal_name
+from jobmeter.analyse.outcome import in_words, signal_name, without_shepherd
 from jobmeter.analyse.timeline import Sample
 from jobmeter.model import Outcome, Quality, Record
 from jobmeter.units import text
@@ -24,9 +24,8 @@ _THROTTLED = 0.05
 class Finding(NamedTuple):
     """One thing to tell."""
 
-    kind: (
-        str  # oom, over_memory, over_cpus, over_runtime, under_memory, under_cpus, growth, throttled, left, incomplete
-    )
+    # oom, over_memory, over_cpus, over_runtime, under_memory, under_cpus, growth, throttled, left, shepherd, incomplete
+    kind: str
     severity: str  # problem or hint
     text: str
 
@@ -40,6 +39,7 @@ def findings(record: Record, samples: Sequence[Sample] = ()) -> list[Finding]:
         *_growth(samples),
         *_throttled(record),
         *_left(record),
+        *_shepherd_killed(record),
         *_incomplete(record),
     ]
     return sorted(found, key=lambda finding: finding.severity != "problem")
@@ -172,6 +172,11 @@ def _left(record: Record) -> list[Finding]:
     return [Finding("left", "problem", f"It left {who} running, not measured to the end.")]
 
 
+def _shepherd_killed(record: Record) -> list[Finding]:
+    words = without_shepherd(record)
+    return [Finding("shepherd", "problem", f"{words[0].upper()}{words[1:]}.")] if words else []
+
+
 def _incomplete(record: Record) -> list[Finding]:
     failed = [
         f"{name}: {entry['failed']}"
@@ -179,7 +184,7 @@ def _incomplete(record: Record) -> list[Finding]:
         if "failed" in entry
     ]
     found = [Finding("incomplete", "hint", f"A source failed while it was read: {told}.") for told in failed]
-    if record["outcome"]["status"] == "lost":
+    if record["outcome"]["status"] == "lost" and not record["provenance"].get("shepherd_killed"):
         told = "Its meter was ended before it: the figures are those of the windows that were written."
         found.append(Finding("incomplete", "problem", told))
     return found

@@ -44,6 +44,7 @@ HUGETLB = "proc_hugetlb_total"
 PROCESSES = ("proc_processes",)
 _RESIDENT = ("proc_memory", "proc_pss_total", "psutil_pss_total", "proc_rss_total")
 
+_PERF_CPU = "perf_cpu_seconds"
 _MORE = 1.005
 _TICK = 0.05
 _AGREE = 1.03
@@ -135,23 +136,37 @@ def _figure(value: float, key: str, described: Described, quality: Quality | Non
 
 
 def _cpu_seconds(summary: Summary, described: Described) -> Figure | None:
-    """The first source of the order, or a later one that tells more.
+    """The first source of the order, or a later one that reports more.
 
-    Each can miss something and none invents any: a setuid program leaves perf behind, a process that
-    moves leaves the cgroup, and perf does not see all of a fork.
+    Each can miss something: a setuid program leaves perf behind, a process that moves leaves the cgroup, and perf does
+    not see all of a fork.
     """
     first = best = None
     for key in CPU_SECONDS:
-        total = summary.get(key, {}).get("total")
-        if total is None:
+        if "total" not in summary.get(key, {}):
             continue
+        figure = _first(summary, described, (key,), "total") if key != _PERF_CPU else _perf_cpu(summary, described)
         if first is None or best is None:
-            first = best = _figure(total, key, described)
-        elif total > best["value"] * _MORE + _TICK:
-            best = _figure(total, key, described)
+            first = best = figure
+        elif figure is not None and figure["value"] > best["value"] * _MORE + _TICK:
+            best = figure
     if first is not None and best is not None and best["value"] <= first["value"] * _AGREE:
         best = {**best, "quality": first["quality"]}
     return best
+
+
+def _perf_cpu(summary: Summary, described: Described) -> Figure:
+    """What perf counted, less the time that a hypervisor may have stolen, where no other source bears it out.
+
+    perf's clock goes on while the hypervisor has the CPU, those of the other sources do not.
+    """
+    counted = summary[_PERF_CPU]["total"]
+    stolen = min(summary.get("perf_stolen_seconds", {}).get("total", 0.0), counted)
+    others = [summary.get(key, {}).get("total", 0.0) for key in CPU_SECONDS if key != _PERF_CPU]
+    sure = round(max([counted - stolen, *(total for total in others if total <= counted)]), 6)
+    if counted <= sure * _AGREE:
+        return _figure(counted if not stolen else sure, _PERF_CPU, described)
+    return _figure(sure, _PERF_CPU, described, Quality.AT_LEAST)
 
 
 def memory_peak(summary: Summary, described: Described) -> Figure | None:
@@ -167,7 +182,7 @@ def memory_peak(summary: Summary, described: Described) -> Figure | None:
     for key in SINGLE_PROCESS:
         size = summary.get(key, {}).get("peak")
         if size is not None and (figure is None or size > figure["value"]):
-            figure = _figure(size, key, described, _single_quality(summary))
+            figure = _figure(size, key, described, _single_quality(summary, described))
     held = summary.get(HELD_WITH_UNCOUNTED, {}).get("peak")
     if held is not None and (figure is None or held > figure["value"]):
         figure = _figure(held, HELD_WITH_UNCOUNTED, described)
@@ -271,12 +286,13 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
     return _figure(held, "cgroup_held", described, Quality.SAMPLED if explained else Quality.AT_LEAST)
 
 
-def _single_quality(summary: Summary) -> Quality:
+def _single_quality(summary: Summary, described: Described) -> Quality:
     """The mark of the largest process is the job's own if it never had another.
 
     Without a group it is not exact: a memfd, a pipe or page tables are in no process's resident size.
     """
-    if not _is_alone(summary):
+    missed = described.get("proc_processes", {}).get("quality") == Quality.AT_LEAST.value
+    if missed or not _is_alone(summary):
         return Quality.AT_LEAST
     return Quality.EXACT if "cgroup_mem_peak" in summary else Quality.SAMPLED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Record
 
 
 def outcome(wait_status: int | None, *, ended_by: str | None, oom_kills: int) -> Outcome:
@@ -62,3 +62,16 @@ def in_words(result: Outcome) -> str:
         "running": "still running",
     }[result.status]
     return f"{phrase} ({how})" if result.signal is not None or result.exit_code is not None else phrase
+
+
+def without_shepherd(record: Record) -> str:
+    """One phrase for people: that the job's shepherd was killed, and what is not known for it; empty if it was not."""
+    if not record["provenance"].get("shepherd_killed"):
+        return ""
+    ended = record["outcome"]
+    phrase = "the job's own parent process (jobmeter-job) was killed; jobmeter followed the job without it"
+    return (
+        phrase
+        if ended["exit_code"] is not None or ended["signal"] is not None
+        else f"{phrase}, its exit code is unknown"
+    )

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         enforce=options.enforce,
         orphans=resolve("orphans", options.orphans),
     )
-    session = Session(job, measure_options(options), warn=warn)
+    session = Session(job, measure_options(options), warn=warn, adopt=True)
     # Held back until there is a job to hand them to.
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     Forwarder(session.receive)

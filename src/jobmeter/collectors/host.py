@@ -40,7 +40,7 @@ class HostCollector:
 
     def check(self, machine: Machine) -> None:
         try:
-            hostfs.read_busy_seconds(machine)
+            hostfs.read_cpu_time(machine)
         except (OSError, ValueError):
             raise NoData(f"no {machine.proc}/stat here") from None
 
@@ -69,7 +69,7 @@ class HostSource:
             MEM_USED.key: hostfs.read_memory_used(self._machine),
             LOAD1.key: hostfs.read_load1(self._machine),
         }
-        busy = hostfs.read_busy_seconds(self._machine)
+        busy = hostfs.read_cpu_time(self._machine).busy
         if self._rate is None:
             self._rate = CpuPercent(moment.monotonic, busy)
         elif (percent := self._rate.update(moment.monotonic, busy, time.monotonic())) is not None:

@@ -8,6 +8,7 @@ import time
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
+from jobmeter.kernel.hostfs import read_cpu_time
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.perf import Event, open_event
 from jobmeter.kernel.procfs import thread_ids
@@ -16,7 +17,11 @@ from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 CPU = Measurement(
     "perf_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.EXACT,
-    "CPU time of the job and everything it started, to the nanosecond.",
+    "CPU time of the job and everything it started, to the nanosecond; in a virtual machine with stolen time.",
+)  # fmt: skip
+STOLEN = Measurement(
+    "perf_stolen_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.SAMPLED,
+    "Time that the hypervisor had this machine's CPUs for others, some of which may be in perf_cpu_seconds.",
 )  # fmt: skip
 CPU_PERCENT = Measurement(
     "perf_cpu_percent", "percent", Kind.GAUGE, Across.LAST, Quality.SAMPLED,
@@ -53,8 +58,8 @@ _NOT_FOR_USERS = "ordinary users may not count them"
 
 class PerfCollector:
     name = "perf"
-    measurements = (CPU, CPU_PERCENT, FAULTS, SWITCHES, INSTRUCTIONS, CYCLES)
-    default = frozenset({CPU.key, CPU_PERCENT.key})
+    measurements = (CPU, STOLEN, CPU_PERCENT, FAULTS, SWITCHES, INSTRUCTIONS, CYCLES)
+    default = frozenset({CPU.key, STOLEN.key, CPU_PERCENT.key})
 
     def check(self, machine: Machine) -> None:
         open_event("task_clock", os.getpid()).close()
@@ -91,6 +96,8 @@ class PerfSource:
         self._faults = self._open("page_faults")
         self._rate = CpuPercent(time.monotonic())
         self._tells_rate = CPU_PERCENT.key in wanted
+        self._machine = target.machine
+        self._stolen_before = self._stolen() if STOLEN.key in wanted else None
         self._events: dict[str, Event] = {}
         self._missing: dict[str, str] = {}
         for key in sorted(wanted & _EVENT_OF.keys()):
@@ -131,7 +138,16 @@ class PerfSource:
         return readings
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        return self.read(moment)
+        readings = self.read(moment)
+        if self._stolen_before is not None and (stolen := self._stolen()) is not None:
+            readings[STOLEN.key] = round(stolen - self._stolen_before, 2)
+        return readings
+
+    def _stolen(self) -> float | None:
+        try:
+            return read_cpu_time(self._machine).stolen
+        except (OSError, ValueError):
+            return None
 
     def close(self) -> None:
         for event in (self._clock, self._faults, *self._events.values()):

@@ -141,7 +141,8 @@ class Roster:
 
     def live(self) -> list[ProcessUse]:
         """Every process that has not ended."""
-        return [self._use(entry) for entry in self._live.values() if entry.ended is None]
+        # Any thread may ask.
+        return [self._use(entry) for entry in list(self._live.values()) if entry.ended is None]
 
     def listed(self) -> list[ProcessUse]:
         """The costliest first; the rest as one last entry with pid 0."""

@@ -7,8 +7,8 @@ import resource
 import sys
 
 _ENOUGH = 65536
-_FOR_A_JOB = 22
-"""Pipes, logs, and files of /proc, of its cgroup and of its perf events."""
+_FOR_A_JOB = 23
+"""Pipes, logs, its main process, and files of /proc, of its cgroup and of its perf events."""
 _FOR_THE_REST = 700
 """At most 600 files of /proc that the processes of all jobs share, the store, libraries."""
 

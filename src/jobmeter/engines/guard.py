@@ -1,8 +1,9 @@
 """Ends the jobs of a workflow whose runner was killed.
 
-A process of its own that reads from its stdin, line by line, which shepherds came (`+PID`)
-and went (`-PID`), and that there are containers (`c`). The runner's last word is `.`; a stdin that
-ends without it means that the runner is gone, and what is left of its jobs is ended.
+A process of its own that reads from its stdin, line by line, which jobs came (`+SHEPHERD MAIN GROUP`:
+two pids, and the directory of its cgroup if it has one) and went (`-SHEPHERD`), and that there are
+containers (`c`). The runner's last word is `.`; a stdin that ends without it means that the runner is
+gone, and what is left of its jobs is ended.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.launch.ending import Shepherd, end_jobs, shepherd_of
+from jobmeter.kernel.procfs import Identity
+from jobmeter.launch.ending import LeftJob, end_jobs, identity_of
 
 
 class Guard:
@@ -35,8 +37,8 @@ class Guard:
             start_new_session=True,
         )
 
-    def add(self, shepherd: int) -> None:
-        self._say(f"+{shepherd}\n")
+    def add(self, shepherd: int, main: int, group: str | None = None) -> None:
+        self._say(f"+{shepherd} {main} {group or ''}\n")
 
     def remove(self, shepherd: int) -> None:
         self._say(f"-{shepherd}\n")
@@ -61,13 +63,13 @@ class Guard:
 class Left(NamedTuple):
     """What a runner left behind."""
 
-    shepherds: set[Shepherd]
+    jobs: set[LeftJob]
     containers: bool  # there may be some
 
 
 def watch(lines: Iterable[str]) -> Left:
     """What was left when the lines ended; nothing after the last word."""
-    left: dict[int, Shepherd] = {}
+    left: dict[int, LeftJob] = {}
     containers = False
     for line in lines:
         if line == ".\n":
@@ -75,11 +77,17 @@ def watch(lines: Iterable[str]) -> Left:
         if line == "c\n":
             containers = True
             continue
-        pid = int(line[1:])
-        left.pop(pid, None)
-        if line.startswith("+") and (shepherd := shepherd_of(THIS_MACHINE, pid)) is not None:
-            left[pid] = shepherd
+        words = line[1:].rstrip("\n").split(" ", 2)
+        left.pop(int(words[0]), None)
+        if line.startswith("+"):
+            left[int(words[0])] = _job(int(words[0]), int(words[1]), words[2])
     return Left(set(left.values()), containers)
+
+
+def _job(shepherd: int, main: int, group: str) -> LeftJob:
+    # A shepherd that was killed already began no later than what is left of its job.
+    began = identity_of(THIS_MACHINE, shepherd) or Identity(shepherd, 0)
+    return LeftJob(began, identity_of(THIS_MACHINE, main), group or None)
 
 
 def main() -> None:
@@ -89,7 +97,7 @@ def main() -> None:
         path = [sys.path[0], *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
         cleaning = subprocess.Popen([sys.executable, "-m", "jobmeter", "doctor", "--clean"], env=environment)
-    end_jobs(THIS_MACHINE, left.shepherds)
+    end_jobs(THIS_MACHINE, left.jobs)
     if left.containers:
         cleaning.wait()
 

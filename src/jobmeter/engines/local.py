@@ -71,7 +71,7 @@ class LocalEngine:
     def _end(self, session: AnySession) -> None:
         try:
             session.cancel(at_once=self._at_once)
-        except OSError as error:  # its shepherd was killed, or there is no descriptor left: the others must end too
+        except OSError as error:  # there is no descriptor left: the others must end too
             self._warn(f"a job could not be ended: {error}")
 
     def levels(self) -> Mapping[int, Sample]:
@@ -108,7 +108,7 @@ class LocalEngine:
         shepherds: list[int] = []
 
         def at_gate(launched: Launched) -> None:
-            self._guard.add(launched.shepherd)
+            self._guard.add(launched.shepherd, launched.main, launched.group)
             shepherds.append(launched.shepherd)
             self._descriptors.give_back(launched.main)
 

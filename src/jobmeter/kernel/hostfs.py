@@ -7,8 +7,15 @@ from typing import NamedTuple
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes, read_text
 
 
-def parse_busy_seconds(content: str) -> float:
-    """From /proc/stat: CPU time spent on anything, all cores; idle and waiting for disks is not."""
+class CpuTime(NamedTuple):
+    """Seconds, all cores together."""
+
+    busy: float  # spent on anything; idle and waiting for disks is not
+    stolen: float  # the part of it that a hypervisor had the CPUs for others
+
+
+def parse_cpu_time(content: str) -> CpuTime:
+    """From the first line of /proc/stat."""
     line = content.partition("\n")[0]
     name, *numbers = line.split() or [""]
     try:
@@ -17,11 +24,12 @@ def parse_busy_seconds(content: str) -> float:
         name = ""
     if name != "cpu":
         raise ValueError(f"not the first line of /proc/stat: {line!r}")
-    return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND
+    busy = user + nice + system + irq + softirq + steal
+    return CpuTime(busy / TICKS_PER_SECOND, steal / TICKS_PER_SECOND)
 
 
-def read_busy_seconds(machine: Machine) -> float:
-    return parse_busy_seconds(read_text(f"{machine.proc}/stat"))
+def read_cpu_time(machine: Machine) -> CpuTime:
+    return parse_cpu_time(read_text(f"{machine.proc}/stat"))
 
 
 def parse_memory(content: str) -> tuple[int, int]:

@@ -78,6 +78,41 @@ def read_stat(machine: Machine, pid: int) -> Stat:
     return parse_stat(read_bytes(f"{machine.proc}/{pid}/stat"))
 
 
+_EXITING = 0x4  # PF_EXITING of linux/sched.h
+
+
+class Kin(NamedTuple):
+    """What of /proc/PID/stat tells to whom a process belongs."""
+
+    state: str
+    ppid: int
+    session: int
+    flags: int
+    start: int
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in "ZX"
+
+    @property
+    def ending(self) -> bool:
+        """Whether it has ended, or is about to: it runs no more of its program."""
+        return not self.alive or bool(self.flags & _EXITING)
+
+
+def parse_kin(line: bytes) -> Kin:
+    # f[0] is the state, field 3 of proc(5)
+    f = line.rpartition(b")")[2].split()
+    try:
+        return Kin(f[0].decode(), int(f[1]), int(f[3]), int(f[6]), int(f[19]))
+    except (ValueError, IndexError):
+        raise ValueError(f"not a stat line: {line!r}") from None
+
+
+def read_kin(machine: Machine, pid: int) -> Kin:
+    return parse_kin(read_bytes(f"{machine.proc}/{pid}/stat"))
+
+
 class Status(NamedTuple):
     """What of /proc/PID/status is nowhere cheaper; bytes. A zombie has no memory lines."""
 

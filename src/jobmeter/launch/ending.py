@@ -1,4 +1,4 @@
-"""Ends jobs whose own jobmeter is gone: the processes below shepherds that were left."""
+"""Ends jobs whose own jobmeter is gone: the processes below shepherds that were left, or that lost theirs too."""
 
 from __future__ import annotations
 
@@ -8,43 +8,47 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.procfs import read_stat
+from jobmeter.kernel.procfs import Identity, read_kin
+from jobmeter.launch.members import Members
 from jobmeter.launch.signals import Herd
 from jobmeter.launch.supervisor import GRACE
 
 _LOOK = 0.02
 
 
-class Shepherd(NamedTuple):
-    """The pid of one and when it started: pids are reused."""
+class LeftJob(NamedTuple):
+    """What a job is found by. Its shepherd may have been killed; then by its main process and its cgroup."""
 
-    pid: int
-    start: int
+    shepherd: Identity
+    main: Identity | None = None
+    group: str | None = None
 
 
-def shepherd_of(machine: Machine, pid: int) -> Shepherd | None:
+def identity_of(machine: Machine, pid: int) -> Identity | None:
     """The process of this pid as it is now; None when there is none."""
     try:
-        stat = read_stat(machine, pid)
+        kin = read_kin(machine, pid)
     except (OSError, ValueError):
         return None
-    return None if stat.state in "ZX" else Shepherd(pid, stat.start)
+    return Identity(pid, kin.start) if kin.alive else None
 
 
-def end_jobs(machine: Machine, shepherds: Iterable[Shepherd], grace: float = GRACE) -> int:
-    """End all processes below those shepherds that still live; returns how many shepherds that were.
+def end_jobs(machine: Machine, jobs: Iterable[LeftJob], grace: float = GRACE) -> int:
+    """End all processes of these jobs that still live; returns of how many jobs there were some.
 
     They are asked first, and killed after `grace` seconds. Nobody tells us of their end, so we look.
     """
-    left = {each: herd for each in shepherds if (herd := _herd_of(machine, each)) is not None}
+    if not machine.has_proc():
+        return 0  # a process cannot be told from another that has its number by now
+    left = {job: herd for job in jobs if _lives(machine, job, herd := _herd_of(machine, job))}
     found = len(left)
     deadline = time.monotonic() + grace
     for herd in left.values():
         herd.tell(signal.SIGTERM)
         herd.tell(signal.SIGCONT)  # one that is stopped could not obey
     while left:
-        for shepherd in [each for each in left if shepherd_of(machine, each.pid) != each]:
-            left.pop(shepherd).close()
+        for job in [job for job, herd in left.items() if not _lives(machine, job, herd)]:
+            del left[job]
         if time.monotonic() >= deadline:
             for herd in left.values():
                 herd.tell(signal.SIGKILL)
@@ -52,11 +56,11 @@ def end_jobs(machine: Machine, shepherds: Iterable[Shepherd], grace: float = GRA
     return found
 
 
-def _herd_of(machine: Machine, shepherd: Shepherd) -> Herd | None:
-    """What is below a shepherd; None when it is gone, perhaps just now."""
-    if shepherd_of(machine, shepherd.pid) != shepherd:
-        return None
-    try:
-        return Herd(machine, shepherd.pid, with_root=False)
-    except (OSError, ValueError):
-        return None
+def _herd_of(machine: Machine, job: LeftJob) -> Herd:
+    members = Members(machine, job.shepherd, [job.main] if job.main is not None else [], group=job.group)
+    return Herd(machine, job.shepherd.pid, with_root=False, members=members)
+
+
+def _lives(machine: Machine, job: LeftJob, herd: Herd) -> bool:
+    """A shepherd ends after its job."""
+    return identity_of(machine, job.shepherd.pid) == job.shepherd or bool(herd.running())

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from jobmeter.launch.protocol import EXITED, FAILED, READY, REAPED, Message
+from jobmeter.kernel.subreaper import become_subreaper
+from jobmeter.launch import protocol
+from jobmeter.launch.protocol import EXITED, FAILED, READY, Message
 
 if TYPE_CHECKING:
     import resource
-
-PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(arguments: list[str]) -> None:
@@ -39,14 +39,6 @@ def main(arguments: list[str]) -> None:
         pass
     os.close(int(status))
     os.read(int(control), 1)
-
-
-def become_subreaper() -> None:
-    """Adopt the orphans of the job; where the system cannot, they go to init as usual."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def become_the_job(control: int, status: int, directory: str, program: str, argv: list[str]) -> None:
@@ -88,21 +80,8 @@ def reap(job: int, control: int, status: int) -> bool:
             os.write(status, Message(EXITED, job).pack())
             os.read(control, 1)
     _, state, used = reaped or os.wait4(pid, 0)
-    message = Message(
-        REAPED,
-        pid,
-        state,
-        0,
-        round(used.ru_utime * 1e6),
-        round(used.ru_stime * 1e6),
-        used.ru_maxrss // (1 if sys.platform == "linux" else 1024),
-        used.ru_minflt,
-        used.ru_majflt,
-        used.ru_nvcsw,
-        used.ru_nivcsw,
-    )
     with contextlib.suppress(OSError):
-        os.write(status, message.pack())
+        os.write(status, protocol.reaped(pid, state, used).pack())
     return True
 
 

@@ -15,6 +15,7 @@ from jobmeter.kernel.tree import Tree
 
 if TYPE_CHECKING:
     from jobmeter.kernel.pslist import ListedTree
+    from jobmeter.launch.members import Members
 
 ENDING = frozenset(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
@@ -26,9 +27,12 @@ _SI_KERNEL = 0x80  # the terminal sent it, to the whole foreground group
 class Herd:
     """All processes of a job, to be told a signal. Looks for them anew each time."""
 
-    def __init__(self, machine: Machine, root: int, *, with_root: bool) -> None:
-        self._tree: Tree | ListedTree
-        if machine.has_proc():
+    def __init__(self, machine: Machine, root: int, *, with_root: bool, members: Members | None = None) -> None:
+        """The descendants of `root`, or `members` where someone else finds them."""
+        self._tree: Tree | ListedTree | Members
+        if members is not None:
+            self._tree = members
+        elif machine.has_proc():
             self._tree = Tree(machine, root, keep_open=0)
         else:
             from jobmeter.kernel.pslist import ListedTree

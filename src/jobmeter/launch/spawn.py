@@ -13,11 +13,13 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 
-from jobmeter.errors import LaunchError
+from jobmeter.errors import LaunchError, NoData
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.procfs import read_status
+from jobmeter.kernel.pidfd import Held
+from jobmeter.kernel.procfs import read_kin, read_status
 from jobmeter.launch import protocol
 from jobmeter.launch.program import find_program, refusal, with_interpreter
 
@@ -48,6 +50,8 @@ def has_compiled_shepherd() -> bool:
 
 
 _LONGEST_WAIT = 86400.0
+_REAPING = 1.0
+"""Seconds in which init, or whoever adopted the main process, is expected to wait for it."""
 
 
 class Streams:
@@ -63,6 +67,8 @@ class Launched:
     def __init__(self, shepherd: int, control: int, status: int, main: int, path: str) -> None:
         self.shepherd = shepherd
         self.main = main
+        self.group: str | None = None  # the directory of the job's cgroup, if it is to have one
+        self._held: Held | None = None
         self._control = control
         self._status = status
         self._path = path
@@ -70,6 +76,15 @@ class Launched:
         self._poll = select.poll()
         self._poll.register(status, select.POLLIN)
         self._poll.register(self._wake_read, select.POLLIN)
+        self._launcher_bytes: int | None = None
+
+    def at_gate(self, main: int) -> None:
+        """The main process waits at its gate. It is held, so that its end is known also without a shepherd."""
+        self.main = main
+        with contextlib.suppress(NoData):
+            self._held = Held(main)
+        if not has_compiled_shepherd():
+            self._launcher_bytes = self._shepherd_bytes()
 
     def open_gate(self) -> None:
         """Let the job execute its program."""
@@ -107,8 +122,69 @@ class Launched:
         """Have `next_message`, in whichever thread it waits, return at once."""
         os.write(self._wake_write, b"w")
 
+    def shepherd_was_killed(self, *, main_reaped: bool) -> bool:
+        """Whether EOFError came of a shepherd that was killed; one that is done waits for our last word."""
+        if not main_reaped:
+            return True
+        if not THIS_MACHINE.has_proc():
+            return False
+        try:
+            return read_kin(THIS_MACHINE, self.shepherd).ending
+        except (OSError, ValueError):
+            return True
+
+    def leave_shepherd(self) -> None:
+        """The shepherd was killed: wait until its children are no longer its, and listen to it no more."""
+        self._poll.unregister(self._status)
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.shepherd, os.WEXITED | os.WNOWAIT)
+        if self._held is not None:
+            self._poll.register(self._held.fileno(), select.POLLIN)
+
+    def pause(self, timeout: float) -> None:
+        """Without a shepherd: return after `timeout` seconds, or when the main process ends or `wake` is called."""
+        ready = self._poll.poll(min(timeout, _LONGEST_WAIT) * 1000)
+        if self._wake_read in [descriptor for descriptor, _ in ready]:
+            os.read(self._wake_read, 4096)
+
+    def main_has_ended(self, running: Sequence[int]) -> bool:
+        """Without a shepherd: whether the main process has ended; `running` is used where it could not be held."""
+        if self._held is None:
+            return self.main not in running
+        poll = select.poll()
+        poll.register(self._held.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
+    def reap_main(self) -> protocol.Message:
+        """Without a shepherd: what can be known of the main process, which has ended."""
+        if self._held is not None:
+            self._poll.unregister(self._held.fileno())
+        try:
+            return protocol.reaped(*os.wait4(self.main, 0))
+        except ChildProcessError:
+            status = self._status_told_to_others()
+            return protocol.Message(protocol.GONE, self.main, protocol.UNKNOWN if status is None else status)
+
+    def _status_told_to_others(self) -> int | None:
+        """The wait status of the main process once its new parent waited for it (Linux 6.15); None when not known."""
+        if self._held is None:
+            return None
+        deadline = time.monotonic() + _REAPING
+        while (status := self._held.wait_status()) is None and time.monotonic() < deadline:
+            try:
+                if read_kin(THIS_MACHINE, self.main).alive:
+                    break  # the number is another process's by now
+            except (OSError, ValueError):
+                break
+            time.sleep(0.005)
+        return self._held.wait_status() if status is None else status
+
     def launcher_bytes(self) -> int:
         """The size that ru_maxrss of the job began at."""
+        return self._shepherd_bytes() if self._launcher_bytes is None else self._launcher_bytes
+
+    def _shepherd_bytes(self) -> int:
         try:
             return read_status(THIS_MACHINE, self.shepherd).hwm or 0
         except OSError:
@@ -120,6 +196,8 @@ class Launched:
             os.kill(self.shepherd, signal.SIGKILL)
         for descriptor in (self._control, self._status, self._wake_read, self._wake_write):
             os.close(descriptor)
+        if self._held is not None:
+            self._held.close()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.shepherd, 0)
 
@@ -156,7 +234,7 @@ def spawn(
         launched.let_go()
         raise
     assert message is not None
-    launched.main = message.pid
+    launched.at_gate(message.pid)
     return launched
 
 

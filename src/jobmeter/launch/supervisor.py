@@ -8,11 +8,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from jobmeter.kernel.machine import Machine
 from jobmeter.launch import protocol
 from jobmeter.launch.signals import ENDING, Herd
 from jobmeter.launch.spawn import Launched
+
+if TYPE_CHECKING:
+    from jobmeter.launch.members import Members
+    from jobmeter.launch.takeover import Takeover
 
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL, when jobmeter ends a job."""
@@ -34,8 +39,12 @@ class Supervisor:
         orphans: str,
         runtime: float | None,
         before_reaping: Callable[[], None],
+        find_members: Callable[[], Members],
     ) -> None:
+        """`find_members` is for a job whose shepherd was killed: it has no tree any more."""
         self.wait_status: int | None = None
+        self.main_ended = False  # also when it is not known how
+        self.shepherd_killed = False
         self.reaped: protocol.Message | None = None
         self.ended_by: str | None = None
         self.left_running = 0
@@ -43,6 +52,8 @@ class Supervisor:
         self._machine = machine
         self._orphans = orphans
         self._before_reaping = before_reaping
+        self._find_members = find_members
+        self._source: Launched | Takeover = launched
         self._lock = threading.RLock()
         self._herd: Herd | None = None
         self._runtime_ends = None if runtime is None else time.monotonic() + runtime
@@ -55,8 +66,11 @@ class Supervisor:
         """Return when every process has ended, or the job is over and leaves the rest to itself."""
         while True:
             try:
-                message = self._launched.next_message(self._patience())
+                message = self._source.next_message(self._patience())
             except EOFError:
+                if self._shepherd_was_killed():
+                    self._take_over()
+                    continue
                 self._end_strays()
                 return
             if message is None:
@@ -68,21 +82,51 @@ class Supervisor:
                 finally:
                     self._launched.may_be_reaped()
             elif message.kind == protocol.REAPED:
-                self._note_reaped(message)
+                # However many orphans there were, what they used is kept as one sum.
+                self.reaped = protocol.add(self.reaped, message)
+                if message.pid == self._launched.main:
+                    self._note_main_ended(message.value)
+            elif message.kind == protocol.GONE:
+                self._note_main_ended(None if message.value == protocol.UNKNOWN else message.value)
 
-    def _note_reaped(self, message: protocol.Message) -> None:
-        # However many orphans there were, what they used is kept as one sum.
-        self.reaped = protocol.add(self.reaped, message)
-        if message.pid != self._launched.main:
-            return
+    def _note_main_ended(self, status: int | None) -> None:
         now = time.monotonic()
         with self._lock:
-            self.wait_status = message.value
+            self.main_ended, self.wait_status = True, status
             self._runtime_ends = None
             self._orphans_faced_at = now + _STRAGGLE
-            by_signal = os.WIFSIGNALED(message.value) and os.WTERMSIG(message.value) in self._asked
+            by_signal = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in self._asked
             if self._asked and (by_signal or now - max(self._asked.values()) < GRACE):
                 self.ended_by = self.ended_by or "cancelled"
+
+    def _shepherd_was_killed(self) -> bool:
+        return not self.shepherd_killed and self._launched.shepherd_was_killed(main_reaped=self.main_ended)
+
+    def _take_over(self) -> None:
+        """Its shepherd was killed: see to the job without it."""
+        from jobmeter.launch.takeover import Takeover  # hardly ever needed
+
+        with self._lock:
+            self.shepherd_killed = True
+            herd, members = self._without_shepherd()
+            self._source = Takeover(self._launched, members, herd, main_ended=self.main_ended)
+            if self._herd is not None:
+                self._herd.close()
+            self._herd = herd
+            # What was sent meanwhile, to a tree whose root was gone, may have reached nobody.
+            now = time.monotonic()
+            for number in [number for number, when in self._asked.items() if now - when < _SAME_CALL]:
+                self._tell(number)
+            if self._kill_at is not None:
+                self._tell(signal.SIGTERM)
+                self._tell(signal.SIGCONT)
+
+    def _without_shepherd(self) -> tuple[Herd, Members | None]:
+        if self._machine.has_proc():
+            members = self._find_members()
+            return Herd(self._machine, 0, with_root=False, members=members), members
+        # Who was orphaned cannot be found.
+        return Herd(self._machine, self._launched.main, with_root=True), None
 
     def _patience(self) -> float | None:
         deadlines = [t for t in (self._runtime_ends, self._orphans_faced_at, self._kill_at) if t is not None]
@@ -146,7 +190,7 @@ class Supervisor:
             if self._closed:
                 return
             if number not in ENDING:
-                if not from_terminal and self.wait_status is None:
+                if not from_terminal and not self.main_ended:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(self._launched.main, number)
                 return
@@ -165,7 +209,10 @@ class Supervisor:
 
     def _everyone(self) -> Herd:
         if self._herd is None:
-            self._herd = Herd(self._machine, self._launched.shepherd, with_root=False)
+            try:
+                self._herd = Herd(self._machine, self._launched.shepherd, with_root=False)
+            except (OSError, ValueError):  # it was killed just now
+                self._herd, _ = self._without_shepherd()
         return self._herd
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobmeter.analyse.outcome import in_words
+from jobmeter.analyse.outcome import in_words, without_shepherd
 from jobmeter.model import Outcome, Quality, Record
 from jobmeter.units import text
 
@@ -19,6 +19,7 @@ def summary_lines(record: Record, journal: str | None) -> list[str]:
         ("disk", _disk(record)),
         ("processes", _figure(record, "processes_peak", "count", " at most")),
         ("left", _left(record)),
+        ("note", without_shepherd(record)),
         ("record", f"{record['id']}  {journal}" if journal else ""),
     ]
     lines += [f"  {name:<10} {content}" for name, content in rows if content]
@@ -46,7 +47,9 @@ def _tag(figure: dict[str, Any]) -> str:
 
 def _figure(record: Record, name: str, unit: str, after: str = "") -> str:
     figure = record["usage"].get(name)
-    return "" if figure is None else _quantity(figure, unit) + after
+    if figure is None:
+        return ""
+    return _quantity(figure, unit) + (after if figure["quality"] != Quality.AT_LEAST.value else "")
 
 
 def _quantity(figure: dict[str, Any], unit: str) -> str:

@@ -65,6 +65,7 @@ class Measuring:
         self.why_not: dict[str, str] = {}
         self.more: dict[str, Any] = {}  # what else the record's provenance shall tell
         self.enforced: list[str] = []  # what the kernel keeps the job to: cpus, memory
+        self.unsure: tuple[str, ...] = ()  # how keys begin whose sources may have missed something
         self.watch: Watch
         self.journal: JournalWriter | None = None
         self._sources: dict[str, Source] = {}
@@ -186,11 +187,14 @@ class Measuring:
         except StoreError as error:
             self._warn(f"this run is not kept: {error}. Name another place with --store.")
             return None
-        writer = {"pid": os.getpid(), "root": target.root, "job": target.main}
+        writer: Record = {"pid": os.getpid(), "root": target.root, "job": target.main}
+        if target.group is not None:
+            writer["group"] = target.group.path
         try:
             # Pids are reused: with start times, whoever reads this knows later whether writer and job still live.
             writer["start"] = read_stat(self.machine, os.getpid()).start
             writer["root_start"] = read_stat(self.machine, target.root).start
+            writer["job_start"] = read_stat(self.machine, target.main).start
         except (OSError, ValueError):
             pass  # no /proc here
         journal.header({**self._begun, "writer": writer}, self._measurements)
@@ -246,7 +250,7 @@ class Measuring:
         """The descriptions, with the quality that was reached in this run."""
         incomplete = self.watch.incomplete()
         return {
-            key: m._replace(quality=Quality.AT_LEAST) if key in incomplete else m
+            key: m._replace(quality=Quality.AT_LEAST) if key in incomplete or key.startswith(self.unsure) else m
             for key, m in self._measurements.items()
         }
 

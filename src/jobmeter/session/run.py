@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.analyse.headline import MEMORY_TOTAL as MEMORY_NOW
 from jobmeter.analyse.headline import memory_now
@@ -14,7 +14,8 @@ from jobmeter.collectors.contract import Ending, Reaped, Target
 from jobmeter.errors import JobmeterError, NoData, UsageError
 from jobmeter.kernel.cgroup import Group, create_group, enclosing_oom_kills
 from jobmeter.kernel.machine import THIS_MACHINE, Machine, read_bytes
-from jobmeter.kernel.procfs import printable
+from jobmeter.kernel.procfs import Identity, printable, read_stat
+from jobmeter.kernel.subreaper import become_subreaper
 from jobmeter.launch.spawn import Launched, Streams, spawn
 from jobmeter.launch.supervisor import Supervisor
 from jobmeter.meter.meter import Meter
@@ -22,6 +23,9 @@ from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Record, Requirement
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
 from jobmeter.session.outputs import judged_by_outputs
+
+if TYPE_CHECKING:
+    from jobmeter.launch.members import Members
 
 ORPHANS = ("leave", "wait", "end")
 
@@ -53,8 +57,13 @@ class Session:
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
         on_gate: Callable[[Launched], None] = ignore,
+        adopt: bool = False,
     ) -> None:
-        """UsageError, before anything is started, for options that mean nothing."""
+        """UsageError, before anything is started, for options that mean nothing.
+
+        With `adopt`, for a process that serves this job alone, the job's processes become its children if
+        their shepherd is killed: then none of them is lost, and how they end is known.
+        """
         _check(job)
         if job.orphans not in ORPHANS:
             raise UsageError(f"--orphans: {job.orphans!r} is none of {', '.join(ORPHANS)}")
@@ -68,6 +77,7 @@ class Session:
             options, meter=meter, machine=machine, warn=warn, on_sample=self._look_at, on_peek=self._keep_limit
         )
         self._group: Group | None = None
+        self._adopt = adopt
         self._started = threading.Event()
         self._cancelled = False
 
@@ -83,6 +93,7 @@ class Session:
         """Start the job. JobmeterError when it cannot be; then nothing is left of it."""
         job = self._job
         self._group = self._make_group()
+        self._adopt = self._adopt and become_subreaper()
         try:
             self._launched = spawn(
                 job.command,
@@ -94,6 +105,7 @@ class Session:
         except BaseException:
             self._remove_group()
             raise
+        self._launched.group = self._group.path if self._group is not None else None
         try:
             self._on_gate(self._launched)
             self._measure()
@@ -118,6 +130,7 @@ class Session:
                 orphans=job.orphans,
                 runtime=job.requirement.runtime_seconds if job.enforce else None,
                 before_reaping=self._measuring.watch.sample_at_exit,
+                find_members=self._find_members,
             )
             self._measuring.go()
         except BaseException:
@@ -146,9 +159,29 @@ class Session:
 
     def cancel(self, *, at_once: bool = False) -> None:
         """End the job, with everything it started; `wait` then returns its record. `at_once` spares the farewell."""
-        if self._supervisor.wait_status is None:
+        if not self._supervisor.main_ended:
             self._cancelled = True
         self._supervisor.end("cancelled", at_once=at_once)
+
+    def _find_members(self) -> Members:
+        """The processes of a job whose shepherd was killed, by what is known of them."""
+        from jobmeter.launch.members import Members
+
+        known = [use.identity for use in self._measuring.watch.live_processes()]
+        known += [self._identity(self._launched.main)]
+        return Members(
+            self._machine,
+            self._identity(self._launched.shepherd),
+            known,
+            group=self._launched.group,
+            adopter=os.getpid() if self._adopt else None,
+        )
+
+    def _identity(self, pid: int) -> Identity:
+        try:
+            return Identity(pid, read_stat(self._machine, pid).start)
+        except (OSError, ValueError):
+            return Identity(pid, -1)  # gone
 
     def _target(self) -> Target:
         return Target(
@@ -216,9 +249,22 @@ class Session:
         m = self._supervisor.reaped
         reaped = () if m is None else (Reaped(m.user_us / 1e6, m.system_us / 1e6, m.maxrss_kib * 1024),)
         ending = Ending(reaped, self._launched.launcher_bytes())
-        record, self.outcome = self._measuring.conclude(ending, self._judge, self._supervisor.left_running)
+        left, complete = self._supervisor.left_running, True
+        if self._supervisor.shepherd_killed:
+            complete = self._note_killed_shepherd()
+        record, self.outcome = self._measuring.conclude(ending, self._judge, left, complete=complete)
         self._close()
         return record
+
+    def _note_killed_shepherd(self) -> bool:
+        """Have the record say so; False when some processes of the job may not have been found any more.
+
+        What follows the tree of processes, or is told to the shepherd alone, may lack some of them. A cgroup has
+        them all, and perf events too, once all have ended.
+        """
+        self._measuring.more["shepherd_killed"] = True
+        self._measuring.unsure = ("proc_", "ps_", "psutil_", "rusage_", *(() if self._adopt else ("perf_",)))
+        return self._adopt or self._group is not None
 
     def _judge(self) -> Outcome:
         supervisor = self._supervisor

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.launch.ending import Shepherd, end_jobs
+from jobmeter.kernel.procfs import Identity
+from jobmeter.launch.ending import LeftJob, end_jobs
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.plan import Job, Plan
@@ -90,11 +91,12 @@ def renumber(plan: Plan, known: Mapping[str, int]) -> Plan:
 
 def end_leftovers(store: Store, runs: Iterable[str]) -> int:
     """End what still runs of jobs whose runner was killed; returns of how many."""
-    shepherds = []
+    jobs = []
     for run in runs:
         header = store.journal(run).header
         writer = header.get("writer", {})
         here = header.get("host", {}).get("name") == os.uname().nodename
         if here and "root_start" in writer:
-            shepherds.append(Shepherd(writer["root"], writer["root_start"]))
-    return end_jobs(THIS_MACHINE, shepherds)
+            main = Identity(writer["job"], writer["job_start"]) if "job_start" in writer else None
+            jobs.append(LeftJob(Identity(writer["root"], writer["root_start"]), main, writer.get("group")))
+    return end_jobs(THIS_MACHINE, jobs)

@@ -9,11 +9,13 @@ import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from jobmeter.launch.supervisor import GRACE
-from tests.workflow.live import LONG, Place, guard_of, kill, lives, running_in, wait_for
+from tests.running import workplace
+from tests.workflow.live import LONG, NOBODY, Place, guard_of, kill, lives, running_in, wait_for
 
 LONG_JOBS = """
 name: long
@@ -143,6 +145,68 @@ def test_what_is_left_when_runner_and_guard_were_killed_is_ended_by_resume(place
     assert not any(map(lives, left))
     assert {"a": "completed", "b": "completed", "after": "completed"} == place.statuses()
     assert [("a", 1), ("a", 2), ("b", 1), ("b", 2)] == [(each["name"], each["attempt"]) for each in place.results()[:4]]
+
+
+def kill_shepherds(place: Place) -> None:
+    """Those of the main processes: a daemon of LONG_JOBS is a child of its job."""
+    for parent in {parent_of(pid) for pid in pids(place)} - set(pids(place)):
+        os.kill(parent, signal.SIGKILL)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+
+
+@pytest.fixture(params=[0, NOBODY], ids=["root", "ordinary user"])
+def anyone(request: pytest.FixtureRequest) -> Place:
+    """A place of root, who has cgroups, or of an ordinary user."""
+    return Place(Path(workplace()), request.param)
+
+
+def test_jobs_whose_shepherds_were_killed_are_seen_to_their_end(anyone: Place) -> None:
+    wait = "echo $$ >>pids; while [ ! -e end ]; do sleep 0.01; done"
+    jobs = f"- {{name: a, command: '{wait}'}}\n- {{name: b, command: '{wait}; exit 3'}}"
+    after = "- {name: after, command: 'test -e end', blocked_by: [a]}"
+    runner = anyone.start_run(f"name: unattended\njobs:\n{jobs}\n{after}\n")
+    anyone.await_lines("pids", 2)
+    kill_shepherds(anyone)
+    time.sleep(0.3)
+    assert {"running"} == {anyone.statuses()[name] for name in "ab"}
+    (anyone.folder / "end").touch()
+    runner.communicate(timeout=LONG)
+    assert 1 == runner.returncode
+    assert {"a": "completed", "b": "failed", "after": "completed"} == anyone.statuses()
+    assert 3 == anyone.result("b")["return_code"]
+    assert [] == running_in(anyone.folder)
+
+
+def test_jobs_without_shepherd_end_when_the_runner_is_told_to_end(anyone: Place) -> None:
+    runner = started(anyone)
+    kill_shepherds(anyone)
+    assert 143 == kill(runner, signal.SIGTERM)
+    assert [] == running_in(anyone.folder)
+    assert {"a": "cancelled", "b": "cancelled", "after": "waiting"} == anyone.statuses()
+
+
+def test_jobs_without_shepherd_end_when_the_runner_is_killed_too(anyone: Place) -> None:
+    runner = started(anyone)
+    kill_shepherds(anyone)
+    kill(runner)
+    wait_for(lambda: running_in(anyone.folder) == [], "the end of all jobs")
+
+
+def test_jobs_without_shepherd_are_ended_by_resume_when_runner_and_guard_were_killed(anyone: Place) -> None:
+    runner = started(anyone)
+    os.kill(guard_of(runner.pid), signal.SIGKILL)
+    kill_shepherds(anyone)
+    kill(runner)
+    left = pids(anyone)
+    assert all(map(lives, left))
+    anyone.write(LONG_JOBS.replace("sleep 60", "true"))
+    done = anyone.call("resume", "long")
+    assert 0 == done.returncode, done.stderr
+    assert "ended what was left of 2 jobs whose runner was killed" in done.stderr
+    assert not any(map(lives, left))
 
 
 TWO_HUNDRED = """

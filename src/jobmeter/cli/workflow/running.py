@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from jobmeter.cli.workflow.telling import Teller, tell_end
+from jobmeter.kernel.subreaper import become_subreaper
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.capacity import Capacity
@@ -40,6 +41,8 @@ def run_to_the_end(
     )
     directory.keep_plan(plan, capacity)
     directory.announce()
+    # A job whose shepherd is killed becomes our child, and we are told how it ended.
+    become_subreaper()
     teller = Teller(directory, quiet=options.quiet)
     run = WorkflowRun(plan, directory, chosen, before=before, done=done, listener=teller, warn=teller.warn)
     stopping = _Stopping(run)

@@ -1,0 +1,75 @@
+"""Sees a job to its end whose shepherd was killed: reports what the shepherd would have."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from jobmeter.launch import protocol
+from jobmeter.launch.members import Members
+from jobmeter.launch.signals import Herd
+from jobmeter.launch.spawn import Launched
+
+_GAP = 0.05
+"""Seconds between two looks at the job's processes; nobody reports the end of those that are not our children."""
+_SHARE = 0.05
+"""Share of the time that looking may take."""
+_CONFIRM = 3
+"""Looks in a row that find nobody. A process that forks and ends while /proc is listed can be missed by one."""
+
+
+class Takeover:
+    """In place of the shepherd: `next_message` as that of `Launched`.
+
+    Of processes that became our children we are told what they used, as the shepherd was. Of others we see the end.
+    """
+
+    def __init__(self, launched: Launched, members: Members | None, herd: Herd, *, main_ended: bool) -> None:
+        launched.leave_shepherd()
+        self._launched = launched
+        self._members = members
+        self._herd = herd
+        self._main_ended = main_ended
+        self._main_to_reap = False
+        self._next_look = 0.0
+        self._running: list[int] = []
+        self._found_nobody = 0
+
+    def next_message(self, timeout: float | None = None) -> protocol.Message | None:
+        """What became known of the job; None when nothing did for a while, at most `timeout` seconds.
+
+        EOFError when every process has ended.
+        """
+        if self._main_to_reap:
+            self._main_to_reap, self._main_ended = False, True
+            return self._launched.reap_main()
+        if time.monotonic() >= self._next_look:
+            self._look()
+        if self._members is not None:
+            for pid in self._members.ended_children:
+                if pid != self._launched.main and (message := _reap(pid)) is not None:
+                    return message
+        if not self._main_ended and self._launched.main_has_ended(self._running):
+            self._main_to_reap = True
+            return protocol.Message(protocol.EXITED, self._launched.main)
+        if self._main_ended and self._found_nobody >= _CONFIRM:
+            raise EOFError
+        gap = max(self._next_look - time.monotonic(), 0.0)
+        self._launched.pause(gap if timeout is None else min(gap, max(timeout, 0.0)))
+        return None
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        self._running = self._herd.running()
+        self._found_nobody = 0 if self._running else self._found_nobody + 1
+        now = time.monotonic()
+        self._next_look = now + max(_GAP if self._running else _GAP / 5, (now - began) / _SHARE)
+
+
+def _reap(pid: int) -> protocol.Message | None:
+    """Wait for a child that has ended; None when it was waited for already."""
+    try:
+        reaped, status, used = os.wait4(pid, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return protocol.reaped(reaped, status, used) if reaped else None
