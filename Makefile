@@ -12,8 +12,10 @@ demo: $(VENV)/installed
 	@$(BIN)/jobmeter run --name demo --memory 1g --cpus 2 --store $(STORE) --report $(STORE)/record.json -- $(BIN)/python examples/pipeline.py
 	@echo 'The whole record: $(STORE)/record.json'
 
+# Tests wait more than they compute: three workers keep two cores busy.
 test: $(VENV)/installed-for-tests lint
-	$(BIN)/pytest $(PYTEST_OPTIONS)
+	$(BIN)/pytest -n 3 --dist loadgroup -m 'not alone' $(PYTEST_OPTIONS)
+	$(BIN)/pytest -m alone $(PYTEST_OPTIONS)
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .

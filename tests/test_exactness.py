@@ -220,6 +220,7 @@ for pid in children: os.waitpid(pid, 0)
 }  # fmt: skip
 
 
+@pytest.mark.alone
 @USERS
 @pytest.mark.parametrize("load", HUGE_PAGES)
 @pytest.mark.usefixtures("huge_pages")
@@ -230,6 +231,7 @@ def test_huge_pages_are_part_of_the_peak(load: str, user: int) -> None:
     assert_right_or_not_called_exact(done)
 
 
+@pytest.mark.alone
 @USERS
 @pytest.mark.usefixtures("huge_pages")
 def test_huge_pages_between_two_samples_make_no_figure_exact(user: int) -> None:
@@ -257,6 +259,7 @@ def swap() -> Iterator[None]:
         os.unlink(path)
 
 
+@pytest.mark.alone
 @USERS
 @pytest.mark.usefixtures("swap")
 def test_memory_swapped_out_is_part_of_the_peak(user: int) -> None:

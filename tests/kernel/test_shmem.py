@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
 
 import pytest
 
 from jobmeter.kernel import shmem
 from jobmeter.kernel.machine import THIS_MACHINE
+from tests.parts import missing
 
 SHM = """\
        key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap
@@ -51,3 +56,18 @@ def test_a_memfd_counts_once_however_often_it_is_open_or_mapped() -> None:
 
 def test_processes_that_are_gone_have_no_files() -> None:
     assert shmem.open_memory_files(THIS_MACHINE, [2**22 + 1]) == shmem.OpenFiles(0, 0)
+
+
+def test_a_file_on_tmpfs_is_new_to_its_owner_alone() -> None:
+    if not os.path.isdir("/dev/shm") or os.stat("/dev/shm").st_dev not in shmem.tmpfs_devices(
+        Path("/proc/self/mountinfo").read_text()
+    ):
+        missing("no tmpfs at /dev/shm")
+    folder = tempfile.mkdtemp(dir="/dev/shm")
+    try:
+        Path(folder, "file").write_bytes(b"x" * 4096)
+        nobody = os.getuid() + 1_000_000
+        ages = [shmem.has_new_file(THIS_MACHINE, os.getuid(), time.time() + late) for late in (-10, 10)]
+        assert ([True, False], False) == (ages, shmem.has_new_file(THIS_MACHINE, nobody, time.time() - 10))
+    finally:
+        shutil.rmtree(folder)

@@ -7,6 +7,8 @@ tables; huge pages and swap it is not charged for.
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING, Union
 
 from jobmeter.collectors.allowance import Allowance
@@ -43,9 +45,11 @@ class UncountedMemory:
         self._at_first = self._hints()
         self._on_demand = _pages_on_demand(machine)
         self._allowance = Allowance(share=0.01, at_first=0.05)
+        self._began = time.time()
         self._creators: set[int] = set()
         self._largest = 0
         self._not_found = 0
+        self._uses_it = False  # the job was seen to use shared memory or huge pages
 
     def _hints(self) -> MemoryHints:
         try:
@@ -55,8 +59,8 @@ class UncountedMemory:
 
     @property
     def doubtful(self) -> bool:
-        """Whether memory of the machine grew so much, unexplained, that it may be the job's."""
-        return self._not_found > max(_DOUBT, 0.05 * self._largest)
+        """Whether the job uses such memory, and that of the machine grew by more than was found with it."""
+        return self._uses_it and self._not_found > max(_DOUBT, 0.05 * self._largest)
 
     def update(self, alive: list[Process], shares: list[SmapsRollup], *, moved: bool) -> Uncounted | None:
         """What is found now; `shares` may be empty, with `moved` some process left the group."""
@@ -126,6 +130,7 @@ class UncountedMemory:
             mapped = sum(r.private_hugetlb for r in rollups) + max([r.shared_hugetlb for r in rollups], default=0)
         # Files may be mapped, or not: which of the pages are in both is not known.
         hugetlb = max(mapped, files.hugetlb)
+        self._uses_it |= hugetlb > 0
         self._not_found = max(self._not_found, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
         return hugetlb
 
@@ -140,6 +145,7 @@ class UncountedMemory:
         resident = sum(status.shmem for status in statuses)
         mapped = sum(share.shmem for share in shares) if shares else resident
         segments = self._segments()
+        self._uses_it |= resident + files.shmem + segments > 0
         grown = hints.shmem - self._at_first.shmem
         # Of what is mapped, some may be of these files, and some of them may be older than the job.
         unmapped = min(max(files.shmem - resident, 0) + segments, max(grown - mapped, 0))
@@ -157,12 +163,18 @@ class UncountedMemory:
         return unattached_segment_bytes(self._machine, self._creators)
 
     def last_look(self) -> None:
-        """The job is over: what is left of its shared memory was in no process at the end."""
-        if self._group is None:
-            grown = self._hints().shmem - self._at_first.shmem
-            if grown > _DOUBT:
-                grown -= self._segments()
-            self._not_found = max(self._not_found, grown)
+        """The job is over: what is left of its shared memory was in no process at the end.
+
+        Others' shared memory grows and shrinks all the time. So files that are new count only if they are this user's.
+        """
+        if self._group is not None:
+            return
+        grown = self._hints().shmem - self._at_first.shmem
+        if grown > _DOUBT:
+            from jobmeter.kernel.shmem import has_new_file
+
+            self._not_found = max(self._not_found, grown - self._segments())
+            self._uses_it = self._uses_it or has_new_file(self._machine, os.getuid(), self._began)
 
 
 def _pages_on_demand(machine: Machine) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import NamedTuple
 
 from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_text
@@ -74,3 +75,37 @@ def parse_sysvipc_shm(content: str, creators: set[int]) -> int:
         except (ValueError, IndexError):
             raise ValueError(f"not a line of /proc/sysvipc/shm: {line!r}") from None
     return total
+
+
+_MOST_ENTRIES = 2000
+
+
+def has_new_file(machine: Machine, user: int, since: float) -> bool:
+    """Whether this user has a file on a tmpfs that was changed after `since` (seconds since 1970).
+
+    Of a tmpfs with very many files, only the first ones are looked at.
+    """
+    waiting = tmpfs_directories(read_text(f"{machine.proc}/self/mountinfo"))
+    left = _MOST_ENTRIES
+    while waiting and left > 0:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue  # not for this user, or gone
+        for entry in entries[:left]:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(entry.path)
+            elif status.st_uid == user and status.st_ctime >= since and status.st_blocks:
+                return True
+        left -= len(entries)
+    return False
+
+
+def tmpfs_directories(mountinfo: str) -> list[str]:
+    """Where a tmpfs is mounted, by the lines of /proc/PID/mountinfo."""
+    lines = (line.partition(" - ") for line in mountinfo.split("\n"))
+    return [before.split(" ", 5)[4] for before, _, after in lines if after.startswith("tmpfs ")]
