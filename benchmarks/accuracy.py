@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from benchmarks import levels
 from benchmarks.execute import Measured, Truth, empty_place, measure, read_report, read_truth, run
 from benchmarks.group import anonymous_peak
 from benchmarks.peers import Missing
@@ -73,6 +74,8 @@ def show(tools: list[Tool], missing: Missing, wanted: list[str] | None = None) -
     print("`≥`: the tool itself says “at least”; `~`: it says “sampled”; –: it does not tell.")
     for name, why in missing.items():
         print(f"{name}: {why}")
+    if not wanted or "levels" in wanted:
+        levels.show(tools)
 
 
 def _measure(tool: Tool, load: str) -> Measured:

@@ -23,6 +23,6 @@ def _group_of(item: pytest.Item) -> str | None:
         return "containers"  # one engine of each kind, and no container of another worker's
     if "/guest/" in path:
         return "guest"  # one virtual machine
-    if "browser" in path or path.endswith("cli/workflow/test_run.py"):
-        return path  # a fixture of the module
+    if "browser" in path or path.endswith(("cli/workflow/test_run.py", "test_exactness.py")):
+        return path  # a fixture of the module, or files on a tmpfs
     return None

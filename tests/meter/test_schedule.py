@@ -46,18 +46,17 @@ def test_an_interval_below_the_first_gap_is_kept_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("elapsed", "ran", "grew", "expected"),
+    ("elapsed", "ran", "expected"),
     [
-        (0.0, True, True, 0.005),
-        (0.1, False, False, 0.005),
-        (2.0, True, False, 0.02),
-        (2.0, False, False, 0.06),
-        (60.0, True, True, 0.05),
-        (60.0, True, False, 0.2),
-        (60.0, False, False, 0.4),
+        (0.0, True, 0.005),
+        (0.1, False, 0.005),
+        (2.0, True, 0.02),
+        (2.0, False, 0.06),
+        (60.0, True, 0.1),
+        (60.0, False, 0.4),
     ],
 )
 def test_peeks_grow_rarer_with_the_age_of_a_job_and_more_so_when_it_did_nothing(
-    elapsed: float, ran: bool, grew: bool, expected: float
+    elapsed: float, ran: bool, expected: float
 ) -> None:
-    assert expected == pytest.approx(peek_gap(elapsed, ran=ran, grew=grew))
+    assert expected == pytest.approx(peek_gap(elapsed, ran=ran))

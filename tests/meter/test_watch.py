@@ -43,18 +43,14 @@ class Script:
 
 
 class Pulsing(Script):
-    """A source that knows CPU time and page faults as well."""
+    """A source that knows CPU time as well."""
 
-    def __init__(self, *readings: Mapping[str, Any], pulse: int | None = 0, faults: int | None = 0) -> None:
+    def __init__(self, *readings: Mapping[str, Any], pulse: int | None = 0) -> None:
         super().__init__(*readings)
         self.pulse = pulse
-        self.faults = faults
 
     def cpu_nanoseconds(self) -> int | None:
         return self.pulse
-
-    def page_faults(self) -> int | None:
-        return self.faults
 
 
 class Clock:

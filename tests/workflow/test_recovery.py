@@ -41,6 +41,10 @@ def test_a_use_above_what_was_asked_for_is_what_grows() -> None:
     assert after(OOM, peak=200 * MIB) == ASKED._replace(memory_bytes=300 * MIB)
 
 
+def test_a_peak_at_the_limit_is_the_limit() -> None:
+    assert after(OOM, peak=100.4 * MIB) == ASKED._replace(memory_bytes=150 * MIB)
+
+
 def test_who_never_asked_and_ran_out_asks_from_now_on() -> None:
     assert after(OOM, Requirement(), peak=200 * MIB) == Requirement(memory_bytes=300 * MIB)
 

@@ -129,9 +129,6 @@ class CgroupSource:
     def cpu_nanoseconds(self) -> int | None:
         return self._group.cpu_nanoseconds()
 
-    def page_faults(self) -> int | None:
-        return None
-
     def peek(self, moment: Moment) -> Readings:
         if moment.quiet or not (self._wanted & _MEMORY and self._peeks.covers()):
             return {}

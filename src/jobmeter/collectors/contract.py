@@ -90,10 +90,9 @@ class Source(Protocol):
 
 
 class Pulse(Protocol):
-    """A source that cheaply tells whether a job did anything since the last look."""
+    """A source that cheaply tells whether a job ran since the last look."""
 
     def cpu_nanoseconds(self) -> int | None: ...
-    def page_faults(self) -> int | None: ...
 
 
 class ProcessLister(Protocol):

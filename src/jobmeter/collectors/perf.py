@@ -87,13 +87,12 @@ class PerfCollector:
 
 
 class PerfSource:
-    """Also the job's pulse: two reads of a microsecond tell whether it did anything."""
+    """Also the job's pulse: a read of a microsecond tells whether it ran."""
 
     def __init__(self, target: Target, wanted: frozenset[str]) -> None:
         self._at_exec = not target.root_is_job
         self._threads = [target.main] if self._at_exec else _running_threads(target)
         self._clock = self._open("task_clock")
-        self._faults = self._open("page_faults")
         self._rate = CpuPercent(time.monotonic())
         self._tells_rate = CPU_PERCENT.key in wanted
         self._machine = target.machine
@@ -123,9 +122,6 @@ class PerfSource:
     def cpu_nanoseconds(self) -> int:
         return self._clock.read()
 
-    def page_faults(self) -> int:
-        return self._faults.read()
-
     def read(self, moment: Moment) -> Readings:
         before = time.monotonic()
         seconds = self._clock.read() / 1e9
@@ -150,7 +146,7 @@ class PerfSource:
             return None
 
     def close(self) -> None:
-        for event in (self._clock, self._faults, *self._events.values()):
+        for event in (self._clock, *self._events.values()):
             event.close()
 
 

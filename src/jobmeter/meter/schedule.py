@@ -28,12 +28,11 @@ def next_offset(elapsed: float, interval: float, first: float = FIRST) -> float:
 SHORTEST_PEEK = 0.005
 
 
-def peek_gap(elapsed: float, *, ran: bool, grew: bool) -> float:
+def peek_gap(elapsed: float, *, ran: bool) -> float:
     """Seconds until the next look, between samples, at the levels of a job.
 
     A level that changes unseen for 1 % of the time so far moves a mean by 1 % of the change: so the gaps grow with the
-    job. They stay short while its memory grows, for the peak, and are long for a job that did not run since the last
-    look, and so changed nothing.
+    job, and are longer for one that did not run since the last look, and so changed nothing.
     """
-    share, longest = (0.01, 0.05) if grew else (0.01, 0.2) if ran else (0.03, 0.4)
+    share, longest = (0.01, 0.1) if ran else (0.03, 0.4)
     return min(max(elapsed * share, SHORTEST_PEEK), longest)

@@ -76,13 +76,11 @@ class Watch:
         self._regular_samples = 0
         self._first_regular = self._last_regular = 0.0
         self._pulses = [source.cpu_nanoseconds for source in sources.values() if hasattr(source, "cpu_nanoseconds")]
-        self._fault_counts = [source.page_faults for source in sources.values() if hasattr(source, "page_faults")]
         self._outrunners = [source.outran for source in sources.values() if hasattr(source, "outran")]
         self._peeks = {name: source for name, source in sources.items() if hasattr(source, "peek")}
         self._next_peek = self.started + SHORTEST_PEEK if self._peeks else float("inf")
         self._pulse = self._peek_pulse = -1
         self._read_anew_at = 0.0
-        self._faults = 0
 
     @property
     def started(self) -> float:
@@ -108,9 +106,9 @@ class Watch:
                 self._note_regular(now - self.started)
                 self._next_sample = self.started + next_offset(self._clock() - self.started, self._interval)
             if now >= self._next_peek:
-                ran, grew = self._peek(now)
+                ran = self._peek(now)
                 now = self._clock()
-                self._next_peek = now + peek_gap(now - self.started, ran=ran, grew=grew)
+                self._next_peek = now + peek_gap(now - self.started, ran=ran)
 
     def reached_interval(self) -> float:
         """The mean time between regular samples; the interval requested when there were too few to tell."""
@@ -143,19 +141,16 @@ class Watch:
             self._job_ended = True
             self._summary.end_levels(self._clock())
 
-    def _peek(self, now: float) -> tuple[bool, bool]:
-        """Read the levels; returns whether the job ran since the last look, and whether its memory grew."""
+    def _peek(self, now: float) -> bool:
+        """Read the levels; returns whether the job ran since the last look."""
         pulse = _first_known(self._pulses)
         ran = pulse is None or pulse != self._peek_pulse or self._outran(pulse)
-        if self._job_ended:
-            return ran, False
-        faults = _first_known(self._fault_counts) if ran else self._faults
-        grew = faults is not None and faults != self._faults
-        self._peek_pulse, self._faults = -1 if pulse is None else pulse, faults or 0
-        values = self._read_all(self._peeks, Moment(now, quiet=not ran), "peek")
-        if values:
-            self._notify(self._on_peek, Sample(now - self.started, values))
-        return ran, grew
+        self._peek_pulse = -1 if pulse is None else pulse
+        if not self._job_ended:
+            values = self._read_all(self._peeks, Moment(now, quiet=not ran), "peek")
+            if values:
+                self._notify(self._on_peek, Sample(now - self.started, values))
+        return ran
 
     def _sample(self, now: float, *, levels: bool = True) -> None:
         pulse = _first_known(self._pulses)

@@ -9,6 +9,9 @@ from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job
 
 
+_AT_THE_LIMIT = 1.05
+
+
 def next_attempt(
     job: Job,
     asked: Requirement,
@@ -43,6 +46,8 @@ def _with_more_memory(
     asked: Requirement, factor: float, capacity: Capacity, peak_bytes: float | None
 ) -> Requirement | None:
     had = max(asked.memory_bytes or 0, peak_bytes or 0)
+    if asked.memory_bytes is not None and had < asked.memory_bytes * _AT_THE_LIMIT:
+        had = asked.memory_bytes  # the container runtime's own start is in the peak
     if not had:
         return asked
     wanted = math.ceil(had * factor)
