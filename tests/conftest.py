@@ -9,6 +9,7 @@ pytest_plugins = ["tests.container_engines"]
 _ENGINES = {"docker", "podman", "engine", "rootless", "nothing_left", "start_engine"}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep those that share something costly, or count what the machine has, in one worker of pytest-xdist."""
     for item in items:

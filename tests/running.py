@@ -33,10 +33,21 @@ class Metered(NamedTuple):
     def quality(self, name: str) -> str:
         return str(self.record["usage"][name]["quality"])
 
+    def is_exact_cpu(self) -> bool:
+        """Whether CPU time is called exact, or cannot be for what the hypervisor took away meanwhile."""
+        return is_exact_cpu(self.record)
+
     def true(self, name: str) -> float:
         """What the load said of itself: CPU is the sum over its processes, of the rest the largest."""
         values = [line[name] for line in self.truth if name in line]
         return sum(values) if name == "cpu" else max(values)
+
+
+def is_exact_cpu(record: dict[str, Any]) -> bool:
+    """See `Metered.is_exact_cpu`."""
+    cpu = record["usage"]["cpu_seconds"]
+    stolen = record["measurements"].get("perf_stolen_seconds", {}).get("total", 0.0)
+    return cpu["quality"] == "exact" or stolen > 0.02 * cpu["value"]
 
 
 @functools.cache

@@ -303,10 +303,10 @@ os.wait(); tell(memory=own_peak() + 200 * MIB, cpu=own_cpu())
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 held = b'x' * (300 * MIB)
 if os.fork() == 0:
-    leave('memory', 'cpuacct'); more = b'y' * (200 * MIB); burn(0.5); time.sleep(1); os._exit(0)
+    leave('memory', 'cpuacct'); more = b'y' * (200 * MIB); burn(0.5); time.sleep(1); tell(cpu=own_cpu()); os._exit(0)
 try: os.wait()
 except ChildProcessError: pass
-tell(memory=own_peak() + 200 * MIB, cpu=own_cpu() + 0.5)
+tell(memory=own_peak() + 200 * MIB, cpu=own_cpu())
 """,
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.para
 def test_cpu_of_300_short_processes_is_all_counted(load: str, user: int) -> None:
     done = meter_load(load, user=user)
     assert done.value("cpu_seconds") == pytest.approx(done.true("cpu"), rel=0.02)
-    assert done.quality("cpu_seconds") == "exact"
+    assert done.is_exact_cpu()
 
 
 @USERS

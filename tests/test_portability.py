@@ -107,11 +107,11 @@ def test_units_and_aggregation_work(tmp_path: Path) -> None:
         from jobmeter.kernel.machine import cpu_count
         from jobmeter.meter.aggregate import combine, new_summary
         from jobmeter.model import Kind
-        summary = new_summary(Kind.GAUGE)
+        summary = new_summary(CPU._replace(kind=Kind.GAUGE))
         summary.add(5, 1.0)
         print(units.text(1 << 30, "bytes"), combine(CPU, [1.0, 2.0]), summary.summary("count"), cpu_count() > 0)
     """
-    assert mac(tmp_path, program).endswith("3.0 {'peak': 5, 'mean': 5, 'p95': 5} True\n")
+    assert mac(tmp_path, program).endswith("3.0 {'peak': 5, 'mean': 5, 'min': 5, 'p95': 5} True\n")
 
 
 def test_every_collector_says_whether_it_can_measure(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ def test_name_and_labels_are_in_the_record() -> None:
 
 
 def test_only_what_is_selected_is_measured() -> None:
-    done = meter("sleep", "0.2", options=["--measurements", "proc_rss_total,cgroup_mem_peak"])
-    assert set(done.record["measurements"]) == {"proc_rss_total", "cgroup_mem_peak"}
-    assert done.record["usage"].keys() == {"memory_peak_bytes", "memory_mean_bytes"}
+    done = meter("sleep", "0.2", options=["--measurements", "proc_rss_total,proc_processes"])
+    assert set(done.record["measurements"]) == {"proc_rss_total", "proc_processes"}
+    figures = {"memory_peak_bytes", "memory_mean_bytes", "memory_min_bytes", "processes_peak"}
+    assert figures == done.record["usage"].keys()
 
 
 def test_a_pattern_selects_all_keys_of_a_source_and_the_default_can_be_extended() -> None:

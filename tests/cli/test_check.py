@@ -283,19 +283,12 @@ def test_a_single_busy_thread_on_one_cpu_is_never_flagged(jobmeter: Commands) ->
 
 
 HOG = """\
-import mmap, os, struct, sys, time
+import sys, time
 if sys.argv[1] == "cpu":
-    # Eight processes on two CPUs. Each says what it used, and they go on until together they had more than one CPU.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
-    used, me, began = mmap.mmap(-1, 8 * 8), 0, time.monotonic()
-    for bit in (1, 2, 4):
-        me += 0 if os.fork() else bit
-    elapsed, total = 0.0, 0.0
-    while elapsed < 1.5 or total < 1.3 * elapsed + 0.3:
-        struct.pack_into("d", used, 8 * me, time.process_time())
-        elapsed, total = time.monotonic() - began, sum(struct.unpack("8d", used))
-        if elapsed > 60:
-            sys.exit(75)
+    # One process goes on until it had far more than a tenth of a CPU, as it does on the busiest machine.
+    began = time.monotonic()
+    while (elapsed := time.monotonic() - began) < 1.5 or time.process_time() < 0.2 * elapsed:
+        pass
 elif sys.argv[1] == "memory":
     held = b"x" * (200 << 20)
     time.sleep(0.5)
@@ -305,7 +298,7 @@ else:
 HOGS = """\
 name: Hogs
 jobs:
-  - {name: cpu, command: python3 hog.py cpu, resource_requirements: {cpus: 1, memory: 1g, runtime: PT2M}}  # kept
+  - {name: cpu, command: python3 hog.py cpu, resource_requirements: {cpus: 0.1, memory: 1g, runtime: PT2M}}  # kept
   - {name: memory, command: python3 hog.py memory, resource_requirements: {cpus: 1, memory: 100m, runtime: PT2M}}
   - {name: runtime, command: python3 hog.py runtime, resource_requirements: {cpus: 1, memory: 1g, runtime: PT2S}}
 """
@@ -317,8 +310,6 @@ def test_real_hogs_are_flagged_and_once_fixed_are_not(jobmeter: Commands, tmp_pa
     spec.write_text(HOGS)
     run = [sys.executable, "-m", "jobmeter", "workflow", "run", "--store", str(jobmeter.folder), str(spec)]
     done = subprocess.run(run, env=environment(), check=False, capture_output=True, text=True)
-    if "exit code 75" in done.stderr:
-        pytest.skip("this machine is too busy to give a job more than one CPU")
     assert 0 == done.returncode, done.stderr
     found = told(jobmeter, "hogs")
     assert [("cpu", "CPU"), ("memory", "Memory"), ("runtime", "Runtime")] == [
@@ -336,9 +327,7 @@ def test_who_used_more_cpus_than_requested_is_flagged_unless_the_kernel_kept_it_
 ) -> None:
     (tmp_path / "hog.py").write_text(HOG)
     place = ["--quiet", "--store", str(jobmeter.folder)]
-    hog = really("run", *place, "--name", "hog", "--cpus", "1", "--", sys.executable, f"{tmp_path}/hog.py", "cpu")
-    if hog.returncode == 75:
-        pytest.skip("this machine is too busy to give a job more than one CPU")
+    really("run", *place, "--name", "hog", "--cpus", "0.1", "--", sys.executable, f"{tmp_path}/hog.py", "cpu")
     assert ["CPU"] == [line["resource_type"] for line in told(jobmeter, "hog")["violations"]]
     assert "It used more CPU than it asked for" in jobmeter("show", "hog").out
 

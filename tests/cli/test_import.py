@@ -69,7 +69,7 @@ def test_what_is_kept_can_be_read_again(session: Session) -> None:
     run_id = store.resolve("python3")
     record, journal = store.record(run_id), store.journal(run_id)
     assert "duct_rss_total" == record["usage"]["memory_peak_bytes"]["from"]
-    assert {"unit": "bytes", "kind": "gauge", "across": "sum", "quality": "sampled"} == {
+    assert {"unit": "bytes", "kind": "gauge", "across": "sum", "quality": "sampled", "gauge": "level"} == {
         key: value for key, value in journal.header["measurements"]["duct_rss_total"].items() if key != "help"
     }
     assert [0.01, 1.27, 2.21, 2.52] == [window.seconds for window in journal.windows]

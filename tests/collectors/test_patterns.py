@@ -77,9 +77,9 @@ def test_what_is_measured_by_default_is_so_whatever_stands_beside_it() -> None:
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
-        (None, ["default", "container_*"]),
-        (["default", "-proc_rss"], ["default", "-proc_rss", "container_*"]),
-        (["-proc_rss"], ["default", "container_*", "-proc_rss"]),
+        (None, ["default", "netns_*", "container_*"]),
+        (["default", "-proc_rss"], ["default", "-proc_rss", "netns_*", "container_*"]),
+        (["-proc_rss"], ["default", "netns_*", "container_*", "-proc_rss"]),
         (["proc_rss"], ["proc_rss"]),
         (["none"], ["none"]),
     ],

@@ -40,6 +40,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
                 "across": "sum",
                 "quality": "sampled",
                 "help": "Resident memory.",
+                "gauge": "level",
             }
         },
     }

@@ -181,10 +181,9 @@ def test_shares_of_shared_memory_and_huge_pages_are_told_apart() -> None:
 
 
 def test_a_process_that_ends_is_known_by_its_flags(tmp_path: Path) -> None:
-    running, ending = b"7 (a) R 1 7 7 0 -1 4194304 ", b"8 (a) R 1 7 7 0 -1 4194308 "
-    for pid, content in ((7, running), (8, ending), (9, b"9 (a) Z 1 7 7 0 -1 4194304 ")):
+    for pid, state, flags in ((7, "R", 4194304), (8, "R", 4194308), (9, "Z", 4194304)):
         (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "stat").write_bytes(content)
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) {state} 1 7 7 0 -1 {flags} " + "0 " * 20)
     machine = Machine(proc=str(tmp_path))
     assert [False, True, True, True] == [procfs.is_ending(machine, pid) for pid in (7, 8, 9, 10)]
 

@@ -8,7 +8,6 @@ from jobmeter.model import Outcome, Requirement
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job
 
-
 _AT_THE_LIMIT = 1.05
 
 
