@@ -164,6 +164,8 @@ class ProcSource:
             self._roster.nothing_ran()
             if self._shares.behind:
                 self._level_readings |= self._memory_shares(_holding(self._counted()))
+            if self._uncounted is not None and self._uncounted.behind:
+                self._level_readings |= self._look_for_uncounted(self._uncounted, _holding(self._counted()))
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
 
     def peek(self, moment: Moment) -> Readings:

@@ -49,6 +49,7 @@ class UncountedMemory:
         self._creators: set[int] = set()
         self._largest = 0
         self._not_found = 0
+        self.behind = False  # something may have changed and could not be looked at yet
         self._uses_it = False  # the job was seen to use shared memory or huge pages
 
     def _hints(self) -> MemoryHints:
@@ -110,7 +111,8 @@ class UncountedMemory:
         """Read status and open files of each process; None when that would cost too much now."""
         from jobmeter.kernel.shmem import open_memory_files
 
-        if not self._allowance.covers(len(alive) * _SECONDS_PER_PROCESS):
+        self.behind = not self._allowance.covers(len(alive) * _SECONDS_PER_PROCESS)
+        if self.behind:
             return None
         statuses = []
         with self._allowance:

@@ -77,7 +77,10 @@ def _cpu(record: Record) -> str:
         words = f"{text(mean['value'], 'percent')} on average"
         words += _share(mean["value"], cpus and 100 * cpus, f"{text(cpus, 'count')} CPUs" if cpus else "")
         parts.append((words, mean))
-    if "cpu_peak_percent" in usage:
+    # A job too short for a rate has its mean alone.
+    if "cpu_peak_percent" in usage and usage["cpu_peak_percent"]["value"] != usage.get("cpu_mean_percent", {}).get(
+        "value"
+    ):
         parts.append((_at_most(usage["cpu_peak_percent"], "percent"), usage["cpu_peak_percent"]))
     return _tagged(parts)
 

@@ -173,6 +173,9 @@ class Measuring:
             collector, name, wanted = choice.collector, choice.collector.name, choice.wanted
             if choice.usual and hasattr(collector, "spare"):
                 wanted -= choice.usual & collector.spare(target)
+                if not wanted:
+                    self.why_not.setdefault(name, "not needed: the job's cgroup counts the same")
+                    continue
             try:
                 sources[name] = collector.open(target, wanted)
             except Exception as reason:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
