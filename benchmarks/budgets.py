@@ -136,9 +136,9 @@ def _journal() -> Budget:
     """Bytes between the header and the record, per window."""
     print("journal", file=sys.stderr)
     tool = Jobmeter()
-    tool.options = (*tool.options, "--interval", "0.1", "--window", "0.4")
+    tool.options = (*tool.options, "--interval", "0.1", "--window", "1")
     with empty_place() as place:
-        run(tool.command(load_command("steady", place), place))
+        run(tool.command([*load_command("steady", place), "10"], place))
         wait_for_end(read_truth(place).pids, 5)
         (path,) = (place / "store" / "journal").glob("*.jsonl")
         lines = path.read_bytes().splitlines(keepends=True)

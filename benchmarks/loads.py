@@ -241,12 +241,13 @@ def churn() -> None:
 
 
 def steady() -> None:
-    """Two processes that compute, hold memory and write for 6 s, in no regular way."""
+    """Two processes that compute and hold memory, in no regular way; for 6 s, or twice SECONDS."""
     child = os.fork()
-    end = time.monotonic() + 6
+    end = time.monotonic() + 2 * _seconds
     held = []
     while time.monotonic() < end:
         held.append(b"x" * (3 * MIB + 12345))
+        del held[:-100]
         burn(0.07)
         time.sleep(0.05)
     if child == 0:

@@ -9,13 +9,11 @@ pytest_plugins = ["tests.container_engines"]
 _ENGINES = {"docker", "podman", "engine", "rootless", "nothing_left", "start_engine"}
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep those that share something costly, or count what the machine has, in one worker of pytest-xdist."""
-    for item in items:
-        group = _group_of(item)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
+    group = _group_of(item)
+    if group is not None:
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def _group_of(item: pytest.Item) -> str | None:

@@ -47,7 +47,7 @@ def is_exact_cpu(record: dict[str, Any]) -> bool:
     """See `Metered.is_exact_cpu`."""
     cpu = record["usage"]["cpu_seconds"]
     stolen = record["measurements"].get("perf_stolen_seconds", {}).get("total", 0.0)
-    return cpu["quality"] == "exact" or stolen > 0.02 * cpu["value"]
+    return bool(cpu["quality"] == "exact" or stolen > 0.02 * cpu["value"])
 
 
 @functools.cache

@@ -122,7 +122,8 @@ time.sleep(2); tell(memory=own_peak() + 128 * MIB)
 def test_memory_that_no_process_maps_is_counted(load: str, user: int) -> None:
     done = hide(SHARED_MEMORY[load], user=user)
     assert_right_or_not_called_exact(done)
-    assert done.value("memory_peak_bytes") == pytest.approx(done.true("memory"), rel=0.1)
+    # As user it is seen at samples.
+    assert done.value("memory_peak_bytes") == pytest.approx(done.true("memory"), rel=0.2)
 
 
 UNSEEN = {

@@ -51,7 +51,7 @@ def test_an_interval_below_the_first_gap_is_kept_to() -> None:
         (0.0, True, 0.005),
         (0.1, False, 0.005),
         (2.0, True, 0.02),
-        (2.0, False, 0.06),
+        (2.0, False, 0.03),
         (60.0, True, 0.1),
         (60.0, False, 0.4),
     ],

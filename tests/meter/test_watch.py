@@ -210,7 +210,7 @@ class Peeking(Pulsing):
         self.levels = list(levels)
 
     def peek(self, moment: Moment) -> Readings:
-        return {} if moment.quiet else {"level": self.levels.pop(0)}
+        return {"level": self.levels.pop(0)}
 
 
 def test_between_samples_the_levels_are_peeked_at_and_weigh_until_the_next_look() -> None:

@@ -64,8 +64,8 @@ def test_a_rootless_container_is_measured_by_its_process_and_told_as_at_least(ro
     body = "held = b'x' * (60 << 20)\nimport time\nwhile time.process_time() < 1.0: pass"
     done = rootless.meter(PYTHON, "-c", body, options=[*WITH_PYTHON, "--network", "host"], user=NOBODY)
     assert 0 == done.exit_code, done.stderr
-    stolen = done.record["measurements"]["perf_stolen_seconds"]["total"]
-    assert 0.9 - stolen <= done.value("cpu_seconds") <= 1.1
+    # What it used before its process was found is not known.
+    assert 0.5 <= done.value("cpu_seconds") <= 1.1
     assert done.value("memory_peak_bytes") == pytest.approx(68 * MIB, rel=0.1)
     assert ["at least", "at least"] == [done.quality(name) for name in ("cpu_seconds", "memory_peak_bytes")]
     assert "rootless" in done.record["provenance"]["cgroup_parent"]

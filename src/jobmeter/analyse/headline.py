@@ -47,7 +47,7 @@ _RESIDENT = ("proc_memory", "proc_pss_total", "psutil_pss_total", "proc_rss_tota
 _PERF_CPU = "perf_cpu_seconds"
 _MORE = 1.005
 _TICK = 0.05
-_AGREE = 1.03
+_AGREE = 1.05
 """Accounts of CPU time that are this close bear each other out."""
 _LITTLE_CACHE = 0.02
 _LACKING = 1.05

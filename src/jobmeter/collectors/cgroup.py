@@ -130,7 +130,7 @@ class CgroupSource:
         return self._group.cpu_nanoseconds()
 
     def peek(self, moment: Moment) -> Readings:
-        if moment.quiet or not (self._wanted & _MEMORY and self._peeks.covers()):
+        if not (self._wanted & _MEMORY and self._peeks.covers()):
             return {}
         with self._peeks:
             return _known(self._memory())

@@ -74,7 +74,9 @@ class Source(Protocol):
 
     A source may also be a `Pulse` or a `ProcessLister`, and may have
 
-    - `peek(moment) -> Readings`: levels that are cheap to read, asked for often; the source bounds what that costs;
+    - `peek(moment) -> Readings`: levels that are cheap to read, asked for often while the job runs; the source bounds
+      what that costs;
+    - `nothing_ran()`: called in place of that when no process of the job ran since the last look;
     - `incomplete() -> keys`: they are at least what they say;
     - `outran(cpu_nanoseconds) -> bool`: it saw more CPU used than a pulse shows;
     - `missing() -> {key: why}`: the keys wanted that cannot be read of this job.

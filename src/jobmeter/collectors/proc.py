@@ -57,7 +57,9 @@ CPU_PERCENT = _gauge(
     "cpu_percent", "percent", Across.LAST, "CPU in use, as a rate of proc_cpu_seconds; 100 is one core."
 )._replace(gauge=Gauge.RATE)
 THREADS = _gauge("threads_total", "count", Across.SUM, "Threads.")
-PROCESSES = _gauge("processes", "count", Across.LAST, "Processes.")
+PROCESSES = _gauge("processes", "count", Across.LAST, "Processes; the most since the reading before.")._replace(
+    gauge=Gauge.RATE
+)
 READ = _counter("read_bytes", "bytes", "Bytes read from disk; reads from the cache are none.")
 WRITE = _counter("write_bytes", "bytes", "Bytes written that go to disk, now or later.")
 READ_OPS = _counter("read_ops", "count", "Calls of read(2) and the like.")
@@ -136,7 +138,8 @@ class ProcSource:
             {target.main: target.command} if target.command else {},
             announced=only_child,  # a shepherd reports the end of its child at once
         )
-        self._peeks = Allowance(share=0.01, at_first=0.005)
+        # With a cgroup these levels are not the headline.
+        self._peeks = Allowance(share=0.01 if target.group is None else 0.003, at_first=0.005)
         self._search = Allowance(share=0.005, at_first=0.002)
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
@@ -170,9 +173,7 @@ class ProcSource:
 
     def peek(self, moment: Moment) -> Readings:
         """The levels alone, as far as the allowances go."""
-        if moment.quiet:
-            self._roster.nothing_ran()
-        if moment.quiet or not self._peeks.covers():
+        if not self._peeks.covers():
             return {}
         with self._peeks:
             if self._search.covers():
@@ -184,6 +185,9 @@ class ProcSource:
         # What one process has grown or shrunk by, its resident size says; what several share, PSS alone.
         self._level_readings |= self._memory_shares(_holding(counted), read=len(counted) > 1)
         return self._level_readings
+
+    def nothing_ran(self) -> None:
+        self._roster.nothing_ran()
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         if self._uncounted is not None:

@@ -91,7 +91,7 @@ class ContainerGroup:
         memory = self._whole.memory() if self._is_alone() and self._whole else None
         if memory is None and self._own is not None:
             memory = self._own.memory()
-        return None if memory is None else memory._replace(peak=self.memory_peak())
+        return memory
 
     def memory_peak(self) -> int | None:
         self._look()

@@ -9,6 +9,9 @@ from jobmeter.collectors.contract import Readings
 from jobmeter.meter.aggregate import CounterSummary, Summary, combine, new_summary
 from jobmeter.model import Gauge, Kind, Measurement, Number, Value
 
+_AT_THE_START = 0.1
+"""Seconds from the start of a job within which the first reading of a level holds for the time before it, too."""
+
 
 class RunSummary:
     """Windows and the run they make up.
@@ -46,6 +49,8 @@ class RunSummary:
             summary = self._summary_of(key)
             if key in self._levels:
                 self._count_held(key, now)
+                if key not in self._held and now - self.started < _AT_THE_START:
+                    self._summary_of(key).add(value, now - self.started)  # type: ignore[arg-type]
                 self._held[key] = (value, now)  # type: ignore[assignment]
                 seconds = 0.0
             else:

@@ -76,6 +76,7 @@ class Watch:
         self._regular_samples = 0
         self._first_regular = self._last_regular = 0.0
         self._pulses = [source.cpu_nanoseconds for source in sources.values() if hasattr(source, "cpu_nanoseconds")]
+        self._idle_listeners = [source.nothing_ran for source in sources.values() if hasattr(source, "nothing_ran")]
         self._outrunners = [source.outran for source in sources.values() if hasattr(source, "outran")]
         self._peeks = {name: source for name, source in sources.items() if hasattr(source, "peek")}
         self._next_peek = self.started + SHORTEST_PEEK if self._peeks else float("inf")
@@ -146,8 +147,11 @@ class Watch:
         pulse = _first_known(self._pulses)
         ran = pulse is None or pulse != self._peek_pulse or self._outran(pulse)
         self._peek_pulse = -1 if pulse is None else pulse
-        if not self._job_ended:
-            values = self._read_all(self._peeks, Moment(now, quiet=not ran), "peek")
+        if not ran:
+            for nothing_ran in self._idle_listeners:
+                nothing_ran()
+        elif not self._job_ended:
+            values = self._read_all(self._peeks, Moment(now), "peek")
             if values:
                 self._notify(self._on_peek, Sample(now - self.started, values))
         return ran
