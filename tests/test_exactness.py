@@ -276,7 +276,7 @@ time.sleep(2); tell(memory=own_peak() + 100 * MIB)
         user=user,
     )
     assert_right_or_not_called_exact(done)
-    assert done.value("memory_peak_bytes") > 190 * MIB
+    assert done.value("memory_peak_bytes") > 160 * MIB  # 110 without what was swapped out
 
 
 ESCAPES = {

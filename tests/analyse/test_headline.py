@@ -69,6 +69,8 @@ def test_a_less_trusted_source_that_tells_clearly_more_wins(values: dict[str, fl
         # More than can have been stolen: a process left the cgroup.
         ({"cgroup": 1.0, "perf": 4.0, "stolen": 0.5}, (3.5, "perf_cpu_seconds", "at least")),
         ({"rusage": 3.79, "perf": 4.83, "stolen": 1.2}, (3.79, "perf_cpu_seconds", "at least")),
+        # Another source bears out what perf counted, of a command shorter than what is known of the hypervisor.
+        ({"rusage": 0.0042, "perf": 0.004, "stolen": 0.01}, (0.004, "perf_cpu_seconds", "exact")),
         # Children that nobody waited for, and hardly anything stolen.
         ({"rusage": 0.1, "perf": 10.0, "stolen": 0.1}, (9.9, "perf_cpu_seconds", "exact")),
         ({"rusage": 0.1, "perf": 10.0, "stolen": 0.0}, (10.0, "perf_cpu_seconds", "exact")),

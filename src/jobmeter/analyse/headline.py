@@ -163,7 +163,7 @@ def _perf_cpu(summary: Summary, described: Described) -> Figure:
     counted = summary[_PERF_CPU]["total"]
     stolen = min(summary.get("perf_stolen_seconds", {}).get("total", 0.0), counted)
     others = [summary.get(key, {}).get("total", 0.0) for key in CPU_SECONDS if key != _PERF_CPU]
-    sure = round(max([counted - stolen, *(total for total in others if total <= counted)]), 6)
+    sure = round(max([counted - stolen, *(min(total, counted) for total in others)]), 6)
     if counted <= sure * _AGREE:
         return _figure(counted if not stolen else sure, _PERF_CPU, described)
     return _figure(sure, _PERF_CPU, described, Quality.AT_LEAST)
