@@ -84,7 +84,7 @@ def test_hints_of_memory_that_is_in_no_resident_size() -> None:
         b"PageTables:  900 kB\nShmemHugePages: 1 kB\nHugePages_Total: 80\nHugePages_Free: 16\nHugepagesize: 2048 kB\n"
         b"Hugetlb: 163840 kB\nDirectMap4k: 1 kB\n"
     )
-    expected = hostfs.MemoryHints(12780 * 1024, 900 * 1024, 25 * 1024, 160 << 20, 128 << 20)
+    expected = hostfs.MemoryHints(12780 * 1024, 900 * 1024, 30 * 1024, 160 << 20, 128 << 20)
     assert expected == hostfs.parse_memory_hints(content)
 
 

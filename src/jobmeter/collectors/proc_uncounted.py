@@ -44,7 +44,7 @@ class UncountedMemory:
         self._group = group if group is not None and group.memory_peak() is not None else None
         self._at_first = self._hints()
         self._on_demand = _pages_on_demand(machine)
-        self._allowance = Allowance(share=0.002, at_first=0.02)
+        self._allowance = Allowance(share=0.01, at_first=0.05)
         self._began = time.time()
         self._creators: set[int] = set()
         self._largest = 0
@@ -74,7 +74,7 @@ class UncountedMemory:
             return self._beside_group(self._group, hints, alive, shares, pool) if looked_for else None
         self._remember(alive)
         grown = self._grown(hints, resident)
-        if not (pool or hints.swapped or grown):
+        if not (pool or grown or hints.swapped - self._at_first.swapped > _NOISE):
             return None
         seen = self._look(alive)
         if seen is None:

@@ -80,7 +80,8 @@ def parse_memory_hints(content: bytes) -> MemoryHints:
         except ValueError:
             raise ValueError(f"not a line of /proc/meminfo: {line!r}") from None
 
-    swapped = number(b"SwapTotal") - number(b"SwapFree") - number(b"SwapCached")
+    # Pages on their way out are in SwapCached still, and in no process's resident size any more.
+    swapped = number(b"SwapTotal") - number(b"SwapFree")
     pool = number(b"HugePages_Total") * number(b"Hugepagesize")
     free = number(b"HugePages_Free") * number(b"Hugepagesize")
     return MemoryHints(
