@@ -115,7 +115,7 @@ class CgroupSource:
         self._wanted = wanted
         self._target = target
         self._memory_charged = 0
-        self._peeks = Allowance(share=0.01, at_first=0.005)
+        self._peeks = Allowance(share=0.01, at_first=0.015)
         now = time.monotonic()
         used = group.cpu()  # a container has used some already, for its start
         self._rate = CpuPercent(now, used.total if used else 0.0)

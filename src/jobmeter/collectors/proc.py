@@ -138,8 +138,7 @@ class ProcSource:
             {target.main: target.command} if target.command else {},
             announced=only_child,  # a shepherd reports the end of its child at once
         )
-        # With a cgroup these levels are not the headline.
-        self._peeks = Allowance(share=0.01 if target.group is None else 0.003, at_first=0.005)
+        self._peeks = Allowance(share=0.01, at_first=0.015)
         self._search = Allowance(share=0.005, at_first=0.002)
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
