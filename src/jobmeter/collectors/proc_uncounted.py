@@ -73,25 +73,26 @@ class UncountedMemory:
             looked_for = pool or hints.swapped or moved
             return self._beside_group(self._group, hints, alive, shares, pool) if looked_for else None
         self._remember(alive)
-        grown = self._grown(hints, resident)
-        if not (pool or grown or hints.swapped - self._at_first.swapped > _NOISE):
+        noise = max(_NOISE, _SHARE * resident)
+        shmem_grown, tables_grown, swap_grown = (
+            now - first > noise
+            for now, first in zip(
+                (hints.shmem, hints.page_tables, hints.swapped),
+                (self._at_first.shmem, self._at_first.page_tables, self._at_first.swapped),
+            )
+        )
+        if not (pool or shmem_grown or tables_grown or swap_grown):
             return None
-        seen = self._look(alive)
+        seen = self._look(alive, with_files=pool or shmem_grown)
         if seen is None:
             return None
         statuses, files = seen
         hugetlb = self._hugetlb(hints, alive, statuses, files) if pool else None
         extra = sum((status.swap or 0) + status.page_tables for status in statuses) + (hugetlb or 0)
-        if grown:
+        if shmem_grown:
             extra += self._unmapped(hints, statuses, files, shares)
         base = sum(share.pss for share in shares) if shares else resident if len(alive) == 1 else None
         return hugetlb, None if base is None else base + extra
-
-    def _grown(self, hints: MemoryHints, resident: int) -> bool:
-        """Whether shared memory or page tables of the machine grew since the start, beyond noise."""
-        first = self._at_first
-        noise = max(_NOISE, _SHARE * resident)
-        return hints.shmem - first.shmem > noise or hints.page_tables - first.page_tables > noise
 
     def _beside_group(
         self, group: Group, hints: MemoryHints, alive: list[Process], shares: list[SmapsRollup], pool: bool
@@ -107,9 +108,9 @@ class UncountedMemory:
         extra = (memory.swap or 0) + (0 if memory.with_hugetlb else hugetlb or 0)
         return hugetlb, base + extra
 
-    def _look(self, alive: list[Process]) -> tuple[list[Status], OpenFiles] | None:
-        """Read status and open files of each process; None when that would cost too much now."""
-        from jobmeter.kernel.shmem import open_memory_files
+    def _look(self, alive: list[Process], *, with_files: bool = True) -> tuple[list[Status], OpenFiles] | None:
+        """Read status, and maybe the open files, of each process; None when that would cost too much now."""
+        from jobmeter.kernel.shmem import OpenFiles, open_memory_files
 
         self.behind = not self._allowance.covers(len(alive) * _SECONDS_PER_PROCESS)
         if self.behind:
@@ -121,7 +122,8 @@ class UncountedMemory:
                     statuses.append(procfs.read_status(self._machine, process.identity.pid))
                 except (OSError, ValueError):
                     continue  # it ended
-            files = open_memory_files(self._machine, [process.identity.pid for process in alive])
+            pids = [process.identity.pid for process in alive] if with_files else []
+            files = open_memory_files(self._machine, pids) if pids else OpenFiles(0, 0)
         return statuses, files
 
     def _hugetlb(self, hints: MemoryHints, alive: list[Process], statuses: list[Status], files: OpenFiles) -> int:
