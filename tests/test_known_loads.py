@@ -24,7 +24,9 @@ def test_cpu_of_300_short_processes_is_all_counted(load: str, user: int) -> None
 @USERS
 def test_cpu_of_children_nobody_waited_for_is_counted(user: int) -> None:
     done = meter_load("unwaited", user=user)
-    assert done.value("cpu_seconds") == pytest.approx(done.true("cpu"), rel=0.03)
+    # What a hypervisor stole is taken off where only perf counts.
+    stolen = done.record["measurements"].get("perf_stolen_seconds", {}).get("total", 0.0)
+    assert 0.97 * done.true("cpu") - stolen <= done.value("cpu_seconds") <= 1.05 * done.true("cpu")
     assert done.record["measurements"]["rusage_cpu_seconds"]["total"] < 0.5 * done.true("cpu")
 
 
