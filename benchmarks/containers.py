@@ -12,7 +12,7 @@ import tempfile
 from typing import Any, NamedTuple
 
 from benchmarks.table import mib, print_table
-from jobmeter.launch.container_spec import ContainerOptions, Mount
+from jobmeter.launch.container.spec import ContainerOptions, Mount
 from jobmeter.launch.spawn import Streams
 from jobmeter.session.container import ContainerSession
 from jobmeter.session.container_job import ContainerJob

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jobmeter.api import ContainerMeter, Run, attach, run, run_workflow, start
     from jobmeter.collectors.contract import Collector, Readings, Source, Target
     from jobmeter.errors import JobmeterError, NoData
-    from jobmeter.launch.container_spec import ContainerOptions
+    from jobmeter.launch.container.spec import ContainerOptions
     from jobmeter.model import Across, Kind, Measurement, Quality
 
 __all__ = [

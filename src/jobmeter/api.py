@@ -21,7 +21,7 @@ from jobmeter.settings import resolve
 from jobmeter.units import parse_bytes, parse_seconds
 
 if TYPE_CHECKING:
-    from jobmeter.launch.container_spec import ContainerOptions
+    from jobmeter.launch.container.spec import ContainerOptions
     from jobmeter.session.container import ContainerSession
     from jobmeter.workflow.run import Result as WorkflowResult
 
@@ -207,7 +207,7 @@ def _contained(
     requirement: Requirement,
     options: MeasureOptions,
 ) -> ContainerSession:
-    from jobmeter.launch.container_spec import ContainerOptions
+    from jobmeter.launch.container.spec import ContainerOptions
     from jobmeter.session.container import ContainerSession
     from jobmeter.session.container_job import ContainerJob
 

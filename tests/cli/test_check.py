@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jobmeter.store import Selection, open_store
-from jobmeter.store.overuse import runs_to_check
+from jobmeter.store.query.overuse import runs_to_check
 from jobmeter.workflow.plan import load_plan
 from tests.cli.listing import Commands
 from tests.parts import missing
@@ -175,7 +175,7 @@ def test_filters_choose_among_all_runs(jobmeter: Commands) -> None:
 def test_of_very_many_runs_the_same_is_found_by_sql(jobmeter: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     having(jobmeter, *pipeline(1), *pipeline(2), job(3, "bad", "failed", run=2))
     plain = told(jobmeter, "--since", "2026-01-01")
-    monkeypatch.setattr("jobmeter.store.overuse.MANY", 1)
+    monkeypatch.setattr("jobmeter.store.query.overuse.MANY", 1)
     found = told(jobmeter, "--since", "2026-01-01")
     assert {**plain, "opportunities": []} == found
     store = opened(jobmeter.folder)
@@ -399,7 +399,7 @@ def test_of_very_many_runs_attempts_are_one_job_too(jobmeter: Commands, monkeypa
         job(3, "c", "failed", wall_seconds=1.0, requirement=asked),
     )
     plain = told(jobmeter)
-    monkeypatch.setattr("jobmeter.store.overuse.MANY", 1)
+    monkeypatch.setattr("jobmeter.store.query.overuse.MANY", 1)
     assert {**plain, "opportunities": []} == told(jobmeter)
     assert (3, 1, 1) == (plain["total_results"], plain["failures_count"], plain["over_utilization_count"])
     assert "None of 2 jobs used more than it asked for\n" == jobmeter("check", "--status", "completed").out

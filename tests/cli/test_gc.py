@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobmeter.journal.writer import JournalWriter
-from jobmeter.store.selection import iso
+from jobmeter.store.query.selection import iso
 from tests.cli.listing import Commands
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import header, ids, journal_of, opened

@@ -16,7 +16,7 @@ from jobmeter.collectors import BUILTIN, load
 from jobmeter.collectors.contract import Collector, Ending, Moment, Readings, Reaped, Target
 from jobmeter.collectors.plugins import UNITS
 from jobmeter.errors import NoData
-from jobmeter.kernel.cgroup import create_group
+from jobmeter.kernel.cgroup.group import create_group
 from jobmeter.kernel.machine import Machine
 from jobmeter.launch import protocol
 from jobmeter.launch.spawn import Launched, spawn

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from jobmeter.engines.guard import Guard, watch
-from jobmeter.launch.ending import LeftJob
+from jobmeter.launch.leftover_jobs import LeftJob
 from tests.launch.owned import owned
 from tests.workflow.live import Place, lives, wait_for
 

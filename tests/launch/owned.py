@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import Identity
-from jobmeter.launch.ending import LeftJob, identity_of
+from jobmeter.launch.leftover_jobs import LeftJob, identity_of
 
 _OWNER = """
 import os, sys

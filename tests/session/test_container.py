@@ -149,7 +149,7 @@ def test_python_runs_containers_several_at_once_each_with_its_own_figures(engine
         engine,
         f"""
         import os, jobmeter
-        from jobmeter.launch.container_spec import Mount
+        from jobmeter.launch.container.spec import Mount
         before = len(os.listdir("/proc/self/fd"))
         mounts = tuple(Mount(path, path, True) for path in ("/usr", "/lib", "/lib64"))
         image = jobmeter.ContainerOptions("{IMAGE}", engine="{engine.name}", network="none", mounts=mounts)

@@ -8,7 +8,7 @@ import pytest
 
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.store import Selection
-from jobmeter.store.tables import SCHEMA_VERSION
+from jobmeter.store.index.tables import SCHEMA_VERSION
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import answers, five, ids, journal_of, kept, names, opened
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.options import Parser, add_measure_options, measure_options, option_type
-from jobmeter.cli.output import check_report, tell_summary, warn, write_report
+from jobmeter.cli.shared.options import Parser, add_measure_options, measure_options, option_type
+from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.session.attach import Attachment
@@ -40,7 +40,7 @@ def attach(options: argparse.Namespace) -> Attachment | ContainerAttachment:
         raise UsageError("attach: name either a process or a container: jobmeter attach PID, or --container NAME")
     if options.container is None:
         return Attachment(options.pid, measure_options(options), warn=warn)
-    from jobmeter.launch.container_client import engine_name
+    from jobmeter.launch.container.client import engine_name
     from jobmeter.session.container_attach import ContainerAttachment
 
     return ContainerAttachment(

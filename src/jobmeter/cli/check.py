@@ -8,19 +8,19 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobmeter.cli.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.fixing import add_fix_options, check_it_is_theirs, plan_to_fix, rewrite, tell
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, rewrite, tell
 from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
 
 if TYPE_CHECKING:
     from jobmeter.analyse.check import Checked, Line
-    from jobmeter.cli.fixing import Rewritten
-    from jobmeter.cli.subjects import Subject
+    from jobmeter.cli.shared.spec_edits import Rewritten
     from jobmeter.store import Store
-    from jobmeter.store.overuse import RunsToCheck
+    from jobmeter.store.query.check_subject import Subject
+    from jobmeter.store.query.overuse import RunsToCheck
     from jobmeter.workflow.plan import Plan
 
 _SHOWN = 50
@@ -37,7 +37,7 @@ class Found(NamedTuple):
     @property
     def failed(self) -> int:
         """Jobs that failed for another reason than a limit; of very many runs not all such rows were fetched."""
-        from jobmeter.store.overuse import UNSUCCESSFUL
+        from jobmeter.store.query.overuse import UNSUCCESSFUL
 
         failures = len(self.checked.failures)
         return self.runs.failed - sum(row["status"] in UNSUCCESSFUL for row in self.runs.rows) + failures
@@ -54,10 +54,10 @@ def main(arguments: list[str]) -> int:
     plan = plan_to_fix(options, "--fix")
 
     from jobmeter.analyse.check import check
-    from jobmeter.cli.asked import asked_today
-    from jobmeter.cli.subjects import subject
     from jobmeter.store import open_store
-    from jobmeter.store.overuse import runs_to_check
+    from jobmeter.store.query.check_subject import subject
+    from jobmeter.store.query.overuse import runs_to_check
+    from jobmeter.workflow.current_requests import asked_today
 
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
@@ -124,7 +124,7 @@ def _percent(words: str) -> float:
 def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: bool) -> Rewritten:
     from jobmeter.analyse.correction import corrections
     from jobmeter.analyse.size import advise
-    from jobmeter.store.history import name_histories, workflow_histories
+    from jobmeter.store.query.history import name_histories, workflow_histories
 
     asked = {job.step: job.requirement for job in plan.jobs}
     over: dict[str, Any] = {}
@@ -153,7 +153,7 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
 
 def _object(found: Found, *, everything: bool) -> dict[str, Any]:
     from jobmeter.analyse.opportunity import opportunities
-    from jobmeter.report.checks import failure_object, line_object, opportunity_object
+    from jobmeter.report.check import failure_object, line_object, opportunity_object
 
     violations = found.checked.violations
     told: dict[str, Any] = {
@@ -185,7 +185,7 @@ def _print_json(told: dict[str, Any]) -> None:
 
 
 def _print(found: Found, *, everything: bool) -> None:
-    from jobmeter.report.checks import headline, headline_of_many
+    from jobmeter.report.check import headline, headline_of_many
 
     if not found.runs.total:
         warn("no runs found")
@@ -209,8 +209,8 @@ def _print(found: Found, *, everything: bool) -> None:
 
 
 def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:
-    from jobmeter.cli.tables import print_table
-    from jobmeter.report.checks import HEADINGS, MAY_BE_CUT, UNITS, WORKFLOW, cells, style, workflow_name
+    from jobmeter.cli.shared.tables import print_table
+    from jobmeter.report.check import HEADINGS, MAY_BE_CUT, UNITS, WORKFLOW, cells, style, workflow_name
 
     headings, units, rows = list(HEADINGS), list(UNITS), [cells(line) for line in lines]
     if with_workflow:
@@ -220,7 +220,7 @@ def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:
 
 
 def _print_failures(found: Found) -> None:
-    from jobmeter.report.checks import failure_lines
+    from jobmeter.report.check import failure_lines
 
     failures, count = found.checked.failures, found.failed
     if not failures:
@@ -236,7 +236,7 @@ def _print_failures(found: Found) -> None:
 
 def _print_opportunities(found: Found) -> None:
     from jobmeter.analyse.opportunity import opportunities
-    from jobmeter.report.checks import opportunity_text
+    from jobmeter.report.check import opportunity_text
 
     some = opportunities(found.runs.rows) if found.runs.is_all else []
     if not some:

@@ -6,9 +6,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.cli.filters import add_store_option, named_runs
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_store_option, named_runs
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
 from jobmeter.units import text

@@ -8,13 +8,13 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.cli.compare import print_differences
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
-from jobmeter.cli.progress import counted
 from jobmeter.cli.run import add_container_options
 from jobmeter.cli.run_container import container_options
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.progress import counted
 from jobmeter.errors import LaunchError, UsageError
-from jobmeter.launch.container_spec import ContainerOptions
+from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
 from jobmeter.model import Record
 from jobmeter.session.run import JobOptions, Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jobmeter.cli.options import Parser
+from jobmeter.cli.shared.options import Parser
 from jobmeter.errors import UsageError
 from jobmeter.units import text
 
@@ -26,9 +26,9 @@ def info(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print an object")
     options = parser.parse_args(arguments)
 
-    from jobmeter.launch.container_client import engine_name
-    from jobmeter.launch.container_engine import open_engine
-    from jobmeter.launch.container_info import describe, find_container
+    from jobmeter.launch.container.client import engine_name
+    from jobmeter.launch.container.info import describe, find_container
+    from jobmeter.launch.container.runtime import open_engine
 
     engine = open_engine(engine_name(options.engine))
     try:

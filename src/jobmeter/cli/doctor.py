@@ -8,17 +8,17 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter import __version__
-from jobmeter.cli.options import Parser
+from jobmeter.cli.shared.options import Parser
 from jobmeter.collectors import availability, load_all
 from jobmeter.errors import NoData
-from jobmeter.kernel.cgroup import create_group
+from jobmeter.kernel.cgroup.group import create_group
 from jobmeter.kernel.machine import THIS_MACHINE, cpu_count
 from jobmeter.kernel.perf import open_event, paranoid_level
 from jobmeter.launch.spawn import has_compiled_shepherd
 from jobmeter.settings import config_files, resolve
 
 if TYPE_CHECKING:
-    from jobmeter.launch.container_left import Survey
+    from jobmeter.launch.container.leftovers import Survey
 
 
 class Finding(NamedTuple):
@@ -113,7 +113,7 @@ def _shepherd() -> Finding:
 
 def _engines() -> list[Finding]:
     """The container engines that answer, and what killed runs left there."""
-    from jobmeter.launch.container_left import survey
+    from jobmeter.launch.container.leftovers import survey
 
     return [_engine(seen) for seen in survey(THIS_MACHINE)]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.output import warn
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.launch import container_left
+from jobmeter.launch.container import leftovers
 
 
 def clean(*, as_json: bool) -> int:
     """Remove containers and cgroups whose jobmeter no longer lives; exit code 1 when one could not be removed."""
-    done = container_left.clean(THIS_MACHINE)
+    done = leftovers.clean(THIS_MACHINE)
     if as_json:
         print(json.dumps(done._asdict(), indent=2))
     else:

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.cli.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
-from jobmeter.cli.progress import counted
+from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.progress import counted
 from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import time
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
 from jobmeter.settings import positive_seconds, resolve
 from jobmeter.units import text
 

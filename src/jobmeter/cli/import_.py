@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
-from jobmeter.cli.progress import counted
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.progress import counted
+from jobmeter.exchange.add_runs import Source, Tally, bring_in, items, open_sources
 from jobmeter.exchange.detect import READERS
-from jobmeter.exchange.intake import Source, Tally, bring_in, items, open_sources
 from jobmeter.settings import resolve
 
 _EPILOG = "; ".join(f"{kind}: {reader.words}" for kind, reader in READERS.items())

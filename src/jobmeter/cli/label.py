@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
 from jobmeter.settings import label, resolve
 
 

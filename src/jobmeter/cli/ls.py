@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.cli.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
 from jobmeter.settings import key_list, resolve
 
@@ -74,7 +74,7 @@ def _limit(options: argparse.Namespace) -> int | None:
 
 
 def _selection(options: argparse.Namespace) -> Selection:
-    from jobmeter.store.fields import check_field
+    from jobmeter.store.query.fields import check_field
 
     try:
         unit = check_field(options.sort).unit
@@ -87,7 +87,7 @@ def _selection(options: argparse.Namespace) -> Selection:
 
 
 def _check_fields(given: list[str] | None) -> list[str] | None:
-    from jobmeter.store.fields import FIELDS, check_field
+    from jobmeter.store.query.fields import FIELDS, check_field
 
     if given is None:
         return None
@@ -103,7 +103,7 @@ def _check_fields(given: list[str] | None) -> list[str] | None:
 
 
 def _unit(field: str) -> str:
-    from jobmeter.store.fields import FIELDS
+    from jobmeter.store.query.fields import FIELDS
 
     return "text" if "." in field else FIELDS[field].unit
 
@@ -129,7 +129,7 @@ def _print_json(rows: Iterable[Row], fields: list[str] | None) -> None:
 
 
 def _print_csv(rows: Iterable[Row], fields: list[str] | None) -> None:
-    from jobmeter.store.fields import FIELDS
+    from jobmeter.store.query.fields import FIELDS
 
     columns = fields or list(FIELDS)
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -144,7 +144,7 @@ def _csv_value(value: Any) -> Any:
 
 
 def _print_table(rows: list[Row], fields: list[str], limit: int | None) -> None:
-    from jobmeter.report.listing import cell, heading, plain_table, rich_table
+    from jobmeter.report.table import cell, heading, plain_table, rich_table
 
     more = limit is not None and len(rows) > limit
     units = [_unit(field) for field in fields]

@@ -6,8 +6,8 @@ import json
 import sys
 from typing import Any
 
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.collectors import load_all, load_builtin, unavailable
 
 

@@ -9,15 +9,15 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.curves import curves_of, write_page
-from jobmeter.cli.filters import add_filter_options, add_store_option, named_runs, selection
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.curves import curves_of, write_page
+from jobmeter.cli.shared.filters import add_filter_options, add_store_option, named_runs, selection
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
 from jobmeter.settings import key_list, resolve
 
 if TYPE_CHECKING:
-    from jobmeter.report.series import JobCurves
+    from jobmeter.report.plot.series import JobCurves
     from jobmeter.store import Row, Store
 
 _FILTERS = ("name", "status", "label", "since", "until", "where")
@@ -125,8 +125,8 @@ def _write_page(jobs: list[JobCurves], stem: str, options: argparse.Namespace) -
 
 def _write_images(jobs: list[JobCurves], stem: str, options: argparse.Namespace) -> list[str]:
     """One picture a run; of several runs also the overviews and the summary."""
-    from jobmeter.report.image import job_image, overview_image, summary_image, write_image
-    from jobmeter.report.series import CPU, MEMORY
+    from jobmeter.report.plot.image import job_image, overview_image, summary_image, write_image
+    from jobmeter.report.plot.series import CPU, MEMORY
 
     pictures = {}
     for job in jobs:

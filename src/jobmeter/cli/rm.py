@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.settings import resolve
 
 

@@ -7,12 +7,12 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.options import measure_options, option_type
-from jobmeter.cli.output import check_report, tell_summary, warn, write_report
+from jobmeter.cli.shared.options import measure_options, option_type
+from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.capture import Capture
-from jobmeter.launch.container_client import engine_name
-from jobmeter.launch.container_spec import (
+from jobmeter.launch.container.client import engine_name
+from jobmeter.launch.container.spec import (
     PULL,
     ContainerOptions,
     parse_environment,

@@ -6,9 +6,9 @@ import json
 import os
 import sys
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.settings import resolve
 
 
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
 
     from jobmeter.analyse.timeline import samples
-    from jobmeter.report.details import details
+    from jobmeter.report.show import details
     from jobmeter.store import open_store
 
     store = open_store(resolve("store", options.store), warn)

@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.fixing import add_fix_options, plan_to_fix, rewrite, tell
-from jobmeter.cli.options import Parser, option_type
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.spec_edits import add_fix_options, plan_to_fix, rewrite, tell
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 from jobmeter.settings import one_of, resolve
@@ -18,7 +18,7 @@ from jobmeter.settings import one_of, resolve
 if TYPE_CHECKING:
     from jobmeter.analyse.size import Advice, Wish
     from jobmeter.store import Store
-    from jobmeter.store.history import History
+    from jobmeter.store.query.history import History
     from jobmeter.workflow.plan import Plan
 
 _UNKNOWN = 10
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     if plan is not None:
         _apply(plan, advised, diff=options.diff)
     elif not known:
-        from jobmeter.report.sizes import unknown
+        from jobmeter.report.size import unknown
 
         raise UsageError("\n".join(unknown(advice) for advice in advised[:_UNKNOWN]))
     elif options.format == "table":
@@ -82,7 +82,7 @@ def _target(words: str) -> float:
 def _histories(store: Store, names: list[str]) -> Iterator[History]:
     """Of the jobs and workflows named. UsageError for a name that none has."""
     from jobmeter.store import Selection
-    from jobmeter.store.history import name_histories, workflow_histories
+    from jobmeter.store.query.history import name_histories, workflow_histories
 
     if not names:
         newest = next(store.runs(Selection(limit=1)), None)
@@ -95,7 +95,7 @@ def _histories(store: Store, names: list[str]) -> Iterator[History]:
         workflow = store.find_workflow(name)
         found = list(workflow_histories(store, workflow) if workflow else name_histories(store, name))
         if not found:
-            from jobmeter.cli.subjects import did_you_mean
+            from jobmeter.store.query.check_subject import did_you_mean
 
             hint = did_you_mean(store, name) or "`jobmeter stats` lists the jobs that have."
             raise UsageError(f"no job and no workflow named {name!r} has run. {hint}")
@@ -111,18 +111,18 @@ def _advise(store: Store, history: History, wish: Wish) -> Advice:
 
 def _print(advised: list[Advice], form: str, wish: Wish) -> None:
     if form == "json":
-        from jobmeter.report.sizes import advice_object
+        from jobmeter.report.size import advice_object
 
         print(json.dumps({"target": wish.target, "jobs": [advice_object(advice) for advice in advised]}, indent=2))
     else:
-        from jobmeter.report.pasting import paste
+        from jobmeter.report.size_formats import paste
 
         print(paste(form, advised))
 
 
 def _print_table(advised: list[Advice]) -> None:
-    from jobmeter.cli.tables import print_table
-    from jobmeter.report.sizes import HEADINGS, MAY_BE_CUT, UNITS, cells, sentences
+    from jobmeter.cli.shared.tables import print_table
+    from jobmeter.report.size import HEADINGS, MAY_BE_CUT, UNITS, cells, sentences
 
     print_table(HEADINGS, UNITS, [line for advice in advised for line in cells(advice)], may_be_cut=MAY_BE_CUT)
     for advice in advised:
@@ -130,7 +130,7 @@ def _print_table(advised: list[Advice]) -> None:
 
 
 def _apply(plan: Plan, advised: list[Advice], *, diff: bool) -> None:
-    from jobmeter.report.sizes import unknown
+    from jobmeter.report.size import unknown
 
     steps = {job.step for job in plan.jobs}
     mine = [advice for advice in advised if advice.name in steps]

@@ -8,9 +8,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.cli.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.settings import resolve
 from jobmeter.units import text
 
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     chosen = selection(options)
     from jobmeter.analyse.statistics import together
     from jobmeter.store import open_store
-    from jobmeter.store.statistics import statistics
+    from jobmeter.store.query.statistics import statistics
 
     store = open_store(resolve("store", options.store), warn)
     # Rows by the million and no cycles among them: looking for some takes longer than all the rest.

@@ -8,7 +8,7 @@ from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
-from jobmeter.kernel.cgroup import Group, create_group
+from jobmeter.kernel.cgroup.group import Group, create_group
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
-from jobmeter.kernel.cgroup import Group
+from jobmeter.kernel.cgroup.group import Group
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import Identity
 from jobmeter.model import Measurement, Value

@@ -13,7 +13,7 @@ from jobmeter.collectors.rate import CpuPercent
 from jobmeter.collectors.roster import Roster
 from jobmeter.errors import NoData
 from jobmeter.kernel import procfs
-from jobmeter.kernel.cgroup_members import Membership
+from jobmeter.kernel.cgroup.members import Membership
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes
 from jobmeter.kernel.procfs import Identity

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Union
 
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.kernel import procfs
-from jobmeter.kernel.cgroup import Group
+from jobmeter.kernel.cgroup.group import Group
 from jobmeter.kernel.hostfs import MemoryHints, read_memory_hints
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import SmapsRollup, Status

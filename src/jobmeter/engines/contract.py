@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol, Union
 
-from jobmeter.launch.container_spec import ContainerOptions
+from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Record
 from jobmeter.session.run import JobOptions

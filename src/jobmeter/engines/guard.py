@@ -20,7 +20,7 @@ if __name__ == "__main__":
 
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import Identity
-from jobmeter.launch.ending import LeftJob, end_jobs, identity_of
+from jobmeter.launch.leftover_jobs import LeftJob, end_jobs, identity_of
 
 
 class Guard:

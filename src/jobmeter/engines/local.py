@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from jobmeter.engines.contract import Ended, OnEnd, Task
-from jobmeter.engines.descriptors import Descriptors
 from jobmeter.engines.guard import Guard
+from jobmeter.engines.open_files import Descriptors
 from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
-from jobmeter.launch.container_spec import ContainerOptions
+from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Launched, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from jobmeter.exchange.cells import MOST_BYTES, MOST_PERCENT, MOST_SECONDS, BadCell, checked
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, gauge, run_of
-from jobmeter.exchange.moments import possible, timestamp
+from jobmeter.exchange.times import possible, timestamp
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Measurement, Outcome
 

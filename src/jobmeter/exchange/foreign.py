@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Union
 
 from jobmeter import __version__
 from jobmeter.analyse.headline import usage
-from jobmeter.exchange.moments import utc
+from jobmeter.exchange.times import utc
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Record, Requirement
 

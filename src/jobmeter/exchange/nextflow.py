@@ -14,7 +14,7 @@ from jobmeter import units
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_PERCENT, MOST_SECONDS, BadCell, amount, checked, count, number
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
-from jobmeter.exchange.moments import possible, timestamp
+from jobmeter.exchange.times import possible, timestamp
 from jobmeter.model import Across, Measurement, Outcome, Requirement
 
 SOURCE = "nextflow"

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, checked
 from jobmeter.exchange.foreign import SCHEMA, Items, Run, Unusable
-from jobmeter.exchange.moments import timestamp
+from jobmeter.exchange.times import timestamp
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Record
 

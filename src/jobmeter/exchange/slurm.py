@@ -13,8 +13,8 @@ from typing import BinaryIO, NamedTuple
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, number
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
-from jobmeter.exchange.moments import timestamp
 from jobmeter.exchange.slurm_job import outcome, requirement, state_of, still_runs
+from jobmeter.exchange.times import timestamp
 from jobmeter.model import Across, Measurement, Quality
 
 SOURCE = "slurm"

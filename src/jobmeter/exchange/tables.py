@@ -11,10 +11,10 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from jobmeter.exchange.moments import timestamp, utc
+from jobmeter.exchange.times import timestamp, utc
 from jobmeter.journal.reader import Journal, JournalWindow
 from jobmeter.model import Kind, Record
-from jobmeter.store.fields import FIELDS
+from jobmeter.store.query.fields import FIELDS
 
 Row = dict[str, Any]
 

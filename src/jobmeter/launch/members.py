@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterable
 
-from jobmeter.kernel.cgroup_files import read_pids
+from jobmeter.kernel.cgroup.files import read_pids
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity, Kin, read_kin
 

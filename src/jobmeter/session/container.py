@@ -11,17 +11,17 @@ from jobmeter.analyse.headline import CpuSpan, memory_now
 from jobmeter.collectors.container import with_container
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import JobmeterError, NoData
-from jobmeter.kernel.cgroup_container import ContainerGroup
-from jobmeter.kernel.cgroup_parent import Parent, create_parent
+from jobmeter.kernel.cgroup.container import ContainerGroup
+from jobmeter.kernel.cgroup.parent import Parent, create_parent
 from jobmeter.kernel.machine import THIS_MACHINE, Machine, cpu_count
-from jobmeter.launch import container_spec
-from jobmeter.launch.container import Container, monotonic_start, running_seconds
-from jobmeter.launch.container_client import EngineGone, EngineRefused
-from jobmeter.launch.container_engine import Engine, open_engine
-from jobmeter.launch.container_info import kept_limits, limits
-from jobmeter.launch.container_left import labels, leftovers
-from jobmeter.launch.container_streams import Passage, input_of, open_passage
-from jobmeter.launch.container_supervisor import ContainerSupervisor
+from jobmeter.launch.container import spec as container_spec
+from jobmeter.launch.container.client import EngineGone, EngineRefused
+from jobmeter.launch.container.info import kept_limits, limits
+from jobmeter.launch.container.instance import Container, monotonic_start, running_seconds
+from jobmeter.launch.container.leftovers import labels, leftovers
+from jobmeter.launch.container.runtime import Engine, open_engine
+from jobmeter.launch.container.streams import Passage, input_of, open_passage
+from jobmeter.launch.container.supervisor import ContainerSupervisor
 from jobmeter.launch.signals import ENDING
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from jobmeter.collectors.container import with_container
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import NoData
-from jobmeter.kernel.cgroup_container import ContainerGroup
+from jobmeter.kernel.cgroup.container import ContainerGroup
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
-from jobmeter.launch.container import Container
-from jobmeter.launch.container_engine import open_engine
-from jobmeter.launch.container_info import kept_limits, limits, running_container
-from jobmeter.launch.container_supervisor import ContainerSupervisor
+from jobmeter.launch.container.info import kept_limits, limits, running_container
+from jobmeter.launch.container.instance import Container
+from jobmeter.launch.container.runtime import open_engine
+from jobmeter.launch.container.supervisor import ContainerSupervisor
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Record

@@ -6,8 +6,8 @@ import os
 import signal
 
 from jobmeter.analyse.outcome import outcome
-from jobmeter.kernel.cgroup_container import ContainerGroup
-from jobmeter.launch.container_supervisor import ContainerSupervisor
+from jobmeter.kernel.cgroup.container import ContainerGroup
+from jobmeter.launch.container.supervisor import ContainerSupervisor
 from jobmeter.model import Outcome
 
 _AT_THE_LIMIT = 0.99

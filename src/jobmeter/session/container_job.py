@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobmeter.errors import UsageError
-from jobmeter.launch import container_spec
-from jobmeter.launch.container_spec import ContainerOptions
+from jobmeter.launch.container import spec as container_spec
+from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
 from jobmeter.model import Requirement
 

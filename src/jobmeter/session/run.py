@@ -12,7 +12,7 @@ from jobmeter.analyse.headline import memory_now
 from jobmeter.analyse.outcome import outcome
 from jobmeter.collectors.contract import Ending, Reaped, Target
 from jobmeter.errors import JobmeterError, NoData, UsageError
-from jobmeter.kernel.cgroup import Group, create_group, enclosing_oom_kills
+from jobmeter.kernel.cgroup.group import Group, create_group, enclosing_oom_kills
 from jobmeter.kernel.machine import THIS_MACHINE, Machine, read_bytes
 from jobmeter.kernel.procfs import Identity, printable, read_stat
 from jobmeter.kernel.subreaper import become_subreaper

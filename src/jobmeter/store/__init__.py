@@ -17,12 +17,12 @@ Rows have `id name status exit_code signal started ended wall_seconds`, the head
 (`cpu_seconds cpu_peak_percent cpu_mean_percent memory_peak_bytes memory_mean_bytes read_bytes write_bytes
 processes_peak`), `requirement_cpus requirement_memory_bytes requirement_runtime_seconds`, `labels` (dict),
 `user host cwd command` (list), `cpu_quality memory_quality`, `enforced` (list); those of a workflow's jobs also
-`workflow workflow_run` and `workflow_job` (dict). `jobmeter.store.fields.FIELDS` has their units.
+`workflow workflow_run` and `workflow_job` (dict). `jobmeter.store.query.fields.FIELDS` has their units.
 
 Questions over very many runs are for SQL, not for a loop over rows:
 
     from sqlalchemy import func, select
-    from jobmeter.store.tables import job_metadata as job
+    from jobmeter.store.index.tables import job_metadata as job
     store.query(select(job.c.job_name, func.count(), func.sum(job.c.cpu_seconds))
                 .where(store.condition(selection)).group_by(job.c.job_name))   # → list of tuples
 
@@ -31,7 +31,7 @@ are quick: `order by figure limit 1 offset n`. What a window says of CPU, memory
 `jobmeter.analyse.timeline`.
 """
 
-from jobmeter.store.selection import Row, Selection
+from jobmeter.store.query.selection import Row, Selection
 from jobmeter.store.store import Store, open_store
 
 __all__ = ["Row", "Selection", "Store", "open_store"]

@@ -15,16 +15,16 @@ from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.reader import Journal, JournalWindow, Place, read_journal
 from jobmeter.journal.writer import append_to_journal
 from jobmeter.model import Record
-from jobmeter.store import keeping
-from jobmeter.store.database import discard_index, index_in_memory, open_index, read_through_memory
-from jobmeter.store.extract import is_record
-from jobmeter.store.fields import FIELDS
-from jobmeter.store.resolving import find_workflow, resolve_run
-from jobmeter.store.selection import Row, Selection, condition, ordered
-from jobmeter.store.sweeping import Swept, sweep
-from jobmeter.store.tables import job_metadata, journal_files
-from jobmeter.store.unfinished import record_so_far
-from jobmeter.store.update import bring_up_to_date
+from jobmeter.store.add import Arrival, index_labels, remove_runs, write_runs
+from jobmeter.store.index.database import discard_index, index_in_memory, open_index, read_through_memory
+from jobmeter.store.index.extract import is_record
+from jobmeter.store.index.tables import job_metadata, journal_files
+from jobmeter.store.index.unfinished import record_so_far
+from jobmeter.store.index.update import bring_up_to_date
+from jobmeter.store.prune import Swept, sweep
+from jobmeter.store.query.fields import FIELDS
+from jobmeter.store.query.run_names import find_workflow, resolve_run
+from jobmeter.store.query.selection import Row, Selection, condition, ordered
 
 _FIELD_COLUMNS = [job_metadata.c[field.column] for field in FIELDS.values()]
 _JSON_FIELDS = tuple(name for name, field in FIELDS.items() if field.unit == "json")
@@ -137,9 +137,9 @@ class Store:
         """Keep a run that was measured elsewhere. UsageError when one of its id is kept already."""
         return self.add_all([(record, windows, described)])[0]
 
-    def add_all(self, runs: Iterable[keeping.Arrival]) -> list[str]:
+    def add_all(self, runs: Iterable[Arrival]) -> list[str]:
         """Keep many runs, in one file; `described` are the descriptions of their measurements, as in a header."""
-        added = keeping.write_runs(self.location, runs, self.has)
+        added = write_runs(self.location, runs, self.has)
         self.update()
         return added
 
@@ -151,7 +151,7 @@ class Store:
     def relabel(self, run_id: str, changes: Mapping[str, str | None]) -> None:
         """Give a run labels, or take them away (None)."""
         append_to_journal(self.path(run_id), {"labels": dict(changes), "run": run_id})
-        keeping.index_labels(self._connection, run_id, changes)
+        index_labels(self._connection, run_id, changes)
 
     def remove(self, run_id: str) -> None:
         """Take a run out of the store. UsageError while it runs."""
@@ -159,7 +159,7 @@ class Store:
 
     def remove_all(self, run_ids: Iterable[str]) -> None:
         """Take runs out of the store; a file goes with the last of its runs. UsageError when one of them runs."""
-        keeping.remove_runs(self._connection, self.directory, run_ids)
+        remove_runs(self._connection, self.directory, run_ids)
         self.update()
 
     def sweep(self, selection: Selection, *, keep_summary: bool = False, dry_run: bool = False) -> Swept:

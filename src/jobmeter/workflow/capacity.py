@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from jobmeter.kernel.allowance import cpus_allowed, memory_allowed
+from jobmeter.kernel.cgroup.limits import cpus_allowed, memory_allowed
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobmeter.errors import UsageError
-from jobmeter.launch.container_spec import ContainerOptions, Gpus, Mount, check, parse_gpus, parse_mount
+from jobmeter.launch.container.spec import ContainerOptions, Gpus, Mount, check, parse_gpus, parse_mount
 from jobmeter.workflow.plan import Job
 
 
@@ -54,7 +54,7 @@ def check_containers(jobs: Iterable[Job]) -> None:
     engines = {container_options(job).engine for job in jobs if job.container is not None}
     if not engines:
         return
-    from jobmeter.launch.container_engine import open_engine
+    from jobmeter.launch.container.runtime import open_engine
 
     for engine in sorted(engines):
         open_engine(engine).close()

@@ -21,7 +21,7 @@ from jobmeter.model import Record, workflow_id
 from jobmeter.report.record import utc
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job, Plan, load_plan
-from jobmeter.workflow.spec.loading import FORMATS
+from jobmeter.workflow.spec.read.loading import FORMATS
 
 SCHEMA = "jobmeter.workflow/1"
 _TRIES = 10

@@ -69,8 +69,8 @@ def load_plan(path: str) -> Plan:
     The file is YAML, JSON or TOML, which its extension tells. Nothing is started and nothing written.
     """
     # pydantic takes longer to import than everything else here, and those who only need the types need it not.
-    from jobmeter.workflow.spec.loading import collecting_nothing, read_document
-    from jobmeter.workflow.spec.planning import make_plan
+    from jobmeter.workflow.spec.plan.planning import make_plan
+    from jobmeter.workflow.spec.read.loading import collecting_nothing, read_document
 
     with collecting_nothing():
         return make_plan(read_document(path))

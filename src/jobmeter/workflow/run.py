@@ -23,7 +23,7 @@ from jobmeter.workflow.containers import container_command, container_options
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.recovery import next_attempt
-from jobmeter.workflow.resuming import fingerprint
+from jobmeter.workflow.resume import fingerprint
 from jobmeter.workflow.scheduling import Blocked, Scheduler
 
 _SYNC = 1.0

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from jobmeter.cli.workflow.progress import RunningJob, View
 from jobmeter.cli.workflow.screen import clock, screen_lines
 from jobmeter.model import Requirement
+from jobmeter.workflow.progress import RunningJob, View
 
 GIB = 2**30
 

@@ -7,9 +7,9 @@ import os
 import signal
 import time
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.cli.workflow.options import add_workflow_argument
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.settings import resolve

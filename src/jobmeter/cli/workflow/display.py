@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 
-from jobmeter.cli.workflow.progress import Progress
 from jobmeter.cli.workflow.screen import screen_lines
+from jobmeter.workflow.progress import Progress
 
 if TYPE_CHECKING:
     from types import TracebackType

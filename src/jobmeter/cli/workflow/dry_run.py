@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from jobmeter.cli.tables import print_table
-from jobmeter.cli.workflow.asking import asked_in_words, duration_in_words
-from jobmeter.report.listing import printable
+from jobmeter.cli.shared.tables import print_table
+from jobmeter.cli.workflow.requirement_text import asked_in_words, duration_in_words
+from jobmeter.report.table import printable
 from jobmeter.units import text
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.forecast import Forecast, forecast

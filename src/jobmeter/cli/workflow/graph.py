@@ -8,18 +8,19 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jobmeter.cli.options import Parser
-from jobmeter.cli.workflow.asking import asked_in_words
-from jobmeter.cli.workflow.kept import Kept, kept_run
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.cli.workflow.options import add_workflow_argument
+from jobmeter.cli.workflow.requirement_text import asked_in_words
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
-from jobmeter.report.dag import Box
-from jobmeter.report.listing import printable
+from jobmeter.report.graph.drawing import Box
+from jobmeter.report.table import printable
 from jobmeter.settings import resolve
 from jobmeter.workflow.graph import steps, text_graph
+from jobmeter.workflow.history import StoredRun, stored_run
 from jobmeter.workflow.plan import Job, Monitor, Plan, Retry, load_plan
-from jobmeter.workflow.spec.loading import FORMATS
+from jobmeter.workflow.spec.read.loading import FORMATS
 
 _MOST_BOXES = 2000
 """More are no drawing any more, and a browser needs long for them."""
@@ -53,13 +54,13 @@ def _choose(options: argparse.Namespace) -> _Chosen:
     if named is not None and options.run_id is None and named.lower().endswith(tuple(FORMATS)):
         plan = load_plan(named)
         return _Chosen(plan, {}, plan.path)
-    kept = kept_run(resolve("store", options.store), named, options.run_id)
+    kept = stored_run(resolve("store", options.store), named, options.run_id, warn)
     status = kept.status()
     told = f"run {kept.directory.run_id} of {kept.directory.workflow}: {status.state}"
     return _Chosen(_kept_plan(kept), {job.number: job.status for job in status.jobs}, told)
 
 
-def _kept_plan(kept: Kept) -> Plan:
+def _kept_plan(kept: StoredRun) -> Plan:
     """The plan of a run, as far as it was kept."""
     jobs = []
     for job in kept.plan["jobs"]:
@@ -108,7 +109,7 @@ def as_json(chosen: _Chosen) -> dict[str, object]:
 
 
 def _write_page(path: str, chosen: _Chosen) -> None:
-    from jobmeter.report.dag_page import graph_page
+    from jobmeter.report.graph.page import graph_page
 
     boxes, commands = _boxes(chosen)
     if len(boxes) > _MOST_BOXES:

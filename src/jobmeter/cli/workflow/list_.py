@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
-from jobmeter.cli.tables import print_table
-from jobmeter.cli.workflow.kept import Kept, attempts_of
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.tables import print_table
 from jobmeter.errors import StoreError
-from jobmeter.report.listing import local_time
+from jobmeter.report.table import local_time
 from jobmeter.settings import resolve
 from jobmeter.workflow.directory import all_runs
+from jobmeter.workflow.history import StoredRun, attempts_of
 
 
 def main(arguments: list[str]) -> int:
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
             continue
         seen.add(directory.workflow)
         try:
-            found.append(_entry(Kept(directory, directory.plan(), attempts_of(store, directory))))
+            found.append(_entry(StoredRun(directory, directory.plan(), attempts_of(store, directory, warn))))
         except StoreError as error:
             warn(str(error))
     if options.json:
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _entry(kept: Kept) -> dict[str, object]:
+def _entry(kept: StoredRun) -> dict[str, object]:
     status = kept.status()
     return {
         "workflow_id": kept.directory.workflow,

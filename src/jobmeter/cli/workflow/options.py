@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from jobmeter.cli.options import Parser, option_type
+from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.errors import UsageError
 from jobmeter.settings import positive_bytes, positive_number
 from jobmeter.workflow.capacity import Capacity, machine_capacity

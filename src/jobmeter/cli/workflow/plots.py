@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.output import warn
 from jobmeter.errors import JobmeterError
 from jobmeter.workflow.attempts import of_row
 from jobmeter.workflow.directory import RunDirectory
@@ -39,7 +39,7 @@ def draw_plots(directory: RunDirectory, store: str, runs: Collection[str], *, qu
 
 def _draw(path: str, directory: RunDirectory, location: str, runs: Collection[str]) -> int:
     """Write the page, and return how many runs are on it."""
-    from jobmeter.cli.curves import curves_of, write_page
+    from jobmeter.cli.shared.curves import curves_of, write_page
     from jobmeter.store import open_store
 
     store = open_store(location, warn)

@@ -8,14 +8,15 @@ import json
 import sys
 
 from jobmeter.analyse.check import CPU, MEMORY, Resource, is_at_least
-from jobmeter.cli.options import Parser
-from jobmeter.cli.tables import print_table
-from jobmeter.cli.workflow.kept import kept_run
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.tables import print_table
 from jobmeter.cli.workflow.options import add_workflow_argument
 from jobmeter.model import Quality
 from jobmeter.settings import resolve
 from jobmeter.units import text
 from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.history import stored_run
 
 _GB = 2.0**30
 _COLUMNS = (
@@ -34,7 +35,7 @@ _COLUMNS = (
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    kept = kept_run(resolve("store", options.store), options.workflow, options.run_id)
+    kept = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
     headings, units = zip(*_COLUMNS)
     if options.json:
         about = {"workflow_id": kept.directory.workflow, "run_id": kept.directory.run_id}

@@ -6,8 +6,8 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.cli.workflow.options import add_run_options, add_workflow_argument, capacity
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError
@@ -19,8 +19,8 @@ from jobmeter.workflow.containers import check_containers
 from jobmeter.workflow.directory import RunDirectory, find_run
 from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.plan import Plan, check_fit, load_plan
-from jobmeter.workflow.resuming import end_leftovers, reasons_to_run, renumber
-from jobmeter.workflow.spec.loading import FORMATS
+from jobmeter.workflow.resume import end_leftovers, reasons_to_run, renumber
+from jobmeter.workflow.spec.read.loading import FORMATS
 
 
 def main(arguments: list[str]) -> int:
@@ -86,7 +86,7 @@ def _attempts(store: str, directory: RunDirectory, *, tidy: bool) -> list[Attemp
 def _remove_containers(plan: Plan) -> None:
     """Remove containers that a runner left which was killed, if there may be any."""
     if any(job.container is not None for job in plan.jobs):
-        from jobmeter.launch.container_left import clean
+        from jobmeter.launch.container.leftovers import clean
 
         clean(THIS_MACHINE)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from jobmeter.cli.options import Parser
-from jobmeter.cli.output import warn
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
 from jobmeter.cli.workflow.options import add_run_options, capacity
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError

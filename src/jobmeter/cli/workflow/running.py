@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from jobmeter.cli.workflow.telling import Teller, tell_end
+from jobmeter.cli.workflow.run_messages import Teller, tell_end
 from jobmeter.kernel.subreaper import become_subreaper
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.workflow.attempts import Attempt

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
-from jobmeter.cli.workflow.progress import RunningJob, View
-from jobmeter.report.listing import printable
+from jobmeter.report.table import printable
 from jobmeter.units import text
+from jobmeter.workflow.progress import RunningJob, View
 
 _COLOURS = {"completed": "green", "running": "cyan", "failed": "red", "blocked": "red", "cancelled": "yellow"}
 _NAME = 12

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
-from jobmeter.cli.filters import add_store_option
-from jobmeter.cli.options import Parser
-from jobmeter.cli.tables import print_table
-from jobmeter.cli.workflow.kept import Kept, kept_run
+from jobmeter.cli.shared.filters import add_store_option
+from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.tables import print_table
 from jobmeter.cli.workflow.options import add_workflow_argument
 from jobmeter.settings import resolve
 from jobmeter.units import text
+from jobmeter.workflow.history import StoredRun, stored_run
 from jobmeter.workflow.status import JobStatus, WorkflowStatus
 
 _SHOWN = 40
@@ -19,7 +20,7 @@ _SHOWN = 40
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    kept = kept_run(resolve("store", options.store), options.workflow, options.run_id)
+    kept = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
     status = kept.status()
     if options.json:
         print(json.dumps(as_json(kept, status), indent=2))
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def as_json(kept: Kept, status: WorkflowStatus) -> dict[str, object]:
+def as_json(kept: StoredRun, status: WorkflowStatus) -> dict[str, object]:
     runner = kept.directory.runner()
     return {
         "workflow_id": kept.directory.workflow,
@@ -55,7 +56,7 @@ def _job_json(job: JobStatus) -> dict[str, object]:
     return entry
 
 
-def _print(kept: Kept, status: WorkflowStatus, *, everything: bool) -> None:
+def _print(kept: StoredRun, status: WorkflowStatus, *, everything: bool) -> None:
     counts = ", ".join(f"{number} {name}" for name, number in status.counts.items())
     runner = kept.directory.runner()
     who = f" (process {runner.pid} on {runner.host})" if status.being_run and runner else ""

@@ -1,0 +1,49 @@
+"""The curves of kept runs, and the page they are drawn on: what commands that plot share."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jobmeter.errors import UsageError
+
+if TYPE_CHECKING:
+    from jobmeter.report.plot.series import JobCurves
+    from jobmeter.store import Row, Store
+
+_POINTS = 200_000
+"""In a page: what a browser draws without a pause. They are shared out among the curves."""
+_FEWEST, _MOST = 200, 4_000
+"""Points of a curve: fewer would lose its shape, more cannot be seen."""
+
+
+def curves_of(store: Store, rows: Sequence[Row], keys: Sequence[str] = ()) -> list[JobCurves]:
+    """The curves of every run; some may have none, and UsageError when all have none."""
+    from jobmeter.report.plot.series import STANDARD, check_drawable, job_curves, telling_length
+
+    curves = len(rows) * (len(keys) or len(STANDARD)) * 2
+    most = min(max(_POINTS // curves, _FEWEST), _MOST)
+    short = telling_length([row["id"] for row in rows])
+    jobs = []
+    # Windows by the hundred thousand and no cycles among them: looking for some doubles the time.
+    gc.disable()
+    try:
+        for row in rows:
+            journal = store.journal(row["id"])
+            check_drawable(keys, journal)
+            jobs.append(job_curves(row, journal, keys, most)._replace(short=short))
+    finally:
+        gc.enable()
+    empty = [job.row["id"] for job in jobs if not job.panels]
+    if len(empty) == len(jobs):
+        raise UsageError(f"nothing to plot: no figures over time are kept of {', '.join(empty[:5])}")
+    return jobs
+
+
+def write_page(path: str, jobs: Sequence[JobCurves], of_day: bool = False) -> None:
+    """Write one page with all of them. OSError when it cannot be written."""
+    from jobmeter.report.plot.page import page
+
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page(jobs, of_day))

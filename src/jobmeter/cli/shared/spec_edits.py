@@ -1,0 +1,132 @@
+"""Sizes written into a spec, or shown as a diff first: what `check --fix` and `size --apply` share."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobmeter.cli.shared.options import Parser
+from jobmeter.errors import UsageError
+from jobmeter.model import Requirement
+
+if TYPE_CHECKING:
+    from jobmeter.analyse.check import Row
+    from jobmeter.workflow.plan import Plan
+
+_COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
+
+
+class Rewritten(NamedTuple):
+    """A spec with other sizes."""
+
+    path: str
+    diff: str  # unified; empty when nothing changes
+    changes: list[str]  # one line a job and amount
+    is_written: bool
+
+
+def add_fix_options(parser: Parser, option: str, help: str) -> None:
+    parser.add_argument(option, metavar="SPEC", dest="spec", help=help)
+    parser.add_argument("--diff", action="store_true", help=f"with {option}: show what would change, and write nothing")
+
+
+def plan_to_fix(options: argparse.Namespace, option: str) -> Plan | None:
+    """The plan of the spec that is named; None without any, and UsageError if `--diff` then has nothing to show."""
+    if options.spec is None:
+        if options.diff:
+            raise UsageError(f"--diff shows what {option} would change. Name the spec with {option} SPEC.")
+        return None
+    from jobmeter.workflow.plan import load_plan
+
+    return load_plan(options.spec)
+
+
+def check_it_is_theirs(plan: Plan, rows: Iterable[Row]) -> None:
+    """UsageError when these runs are of another workflow, or of no job in the spec."""
+    from jobmeter.analyse.check import job_of
+    from jobmeter.model import workflow_id
+
+    jobs = [job_of(row) for row in rows]
+    others = sorted({job.workflow for job in jobs if job.workflow} - {workflow_id(plan.name)})
+    if others:
+        raise UsageError(
+            f"{plan.path}: is the spec of {plan.name!r}, and jobs of {others[0]!r} are meant. Name theirs."
+        )
+    if jobs and not {job.step for job in jobs} & {job.step for job in plan.jobs}:
+        raise UsageError(f"{plan.path}: there is no job {jobs[0].step!r} in it. Name the spec that these jobs are of.")
+
+
+def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewritten:
+    """Write the sizes, by step, into the spec of this plan; with `diff` only tell what would change."""
+    from jobmeter.workflow.spec.edit.rewrite import rewrite_requirements, write_spec
+    from jobmeter.workflow.spec.plan.planning import make_plan
+    from jobmeter.workflow.spec.read.loading import parse_document
+
+    if not sizes:
+        return Rewritten(plan.path, "", [], False)
+    with open(plan.path, encoding="utf-8", newline="") as file:
+        before = file.read()
+    after = rewrite_requirements(plan.path, sizes)
+    changes = _changes(plan, make_plan(parse_document(plan.path, after)))
+    if after != before and not diff:
+        write_spec(plan.path, after)
+    return Rewritten(plan.path, unified_diff(_near(plan.path), before, after), changes, after != before and not diff)
+
+
+def unified_diff(path: str, before: str, after: str) -> str:
+    """What `patch -p0` and `git apply -p0` read; empty when nothing changes."""
+    told = []
+    for line in difflib.unified_diff(_lines(before), _lines(after), path, path):
+        told.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(told)
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends; `splitlines` also breaks at characters that end no line for others."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _near(path: str) -> str:
+    """From here, if it is below."""
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near
+
+
+def tell(done: Rewritten, *, diff: bool) -> None:
+    """The diff goes to stdout, what was written is told on stderr."""
+    from jobmeter.cli.shared.output import warn
+
+    if not done.diff:
+        warn(f"{done.path}: nothing to change")
+    elif diff:
+        print(_coloured(done.diff) if sys.stdout.isatty() else done.diff, end="")
+    else:
+        warn(f"{done.path}: rewritten")
+        for change in done.changes:
+            warn(f"  {change}")
+
+
+def _coloured(diff: str) -> str:
+    return "".join(
+        f"{_COLOURS[line[0]]}{line.rstrip()}\033[0m\n" if line[0] in _COLOURS else line for line in _lines(diff)
+    )
+
+
+def _changes(before: Plan, after: Plan) -> list[str]:
+    """What is asked for otherwise than before, by step: what several share changes for all of them."""
+    from jobmeter.analyse.check import CPU, MEMORY, RUNTIME
+    from jobmeter.report.size import quantity
+
+    told: dict[str, None] = {}
+    for old, new in zip(before.jobs, after.jobs):
+        for resource in (CPU, MEMORY, RUNTIME):
+            was, now = (getattr(job.requirement, resource.field) for job in (old, new))
+            if was != now:
+                words = "not asked for" if was is None else quantity(was, resource)
+                told[f"{old.step}: {resource.key} {words} → {quantity(now, resource)}"] = None
+    return list(told)

@@ -1,0 +1,173 @@
+"""The accounts of one container, put together from the groups that have a part of them."""
+
+from __future__ import annotations
+
+from jobmeter.kernel.cgroup.group import Cpu, Group, Io, Memory
+
+_NOTHING = Cpu(0.0, 0.0, 0.0, 0.0)
+
+
+class ContainerGroup:
+    """See `cgroup.Group`. It can be read to the end, though the engine removes the container's group at once.
+
+    `whole` is a group made for this run above the container's, or None. `own` is the one the engine
+    made: throttling and, in v1, kills for want of memory are told there alone, so what it said last is
+    kept. `aside` is a group below `whole` in which an engine has its own helpers (Podman's conmon):
+    what they use is taken off.
+    """
+
+    def __init__(
+        self, whole: Group | None, own: Group | None, aside: Group | None = None, *, from_now: bool = False
+    ) -> None:
+        """With `from_now`, counters begin at what they are now: the container already ran."""
+        present = whole or own
+        assert present is not None
+        self.version = present.version
+        self.path = present.path
+        self._whole = whole
+        self._own = own
+        self._aside = aside
+        self._last_cpu: Cpu | None = None
+        self._last_io: Io | None = None
+        self._last_peak: int | None = None
+        self._last_pids: int | None = None
+        self._last_kills: int | None = None
+        self._seen_to_the_end = False
+        self._cpu_before, self._io_before, self._kills_before = _NOTHING, Io(0, 0), 0
+        if from_now:
+            self._look()
+            self._cpu_before = self._last_cpu or _NOTHING
+            self._io_before = self._last_io or Io(0, 0)
+            self._kills_before = self._last_kills or 0
+
+    def last_look(self) -> None:
+        """Every process of the container has ended: read its own group before the engine removes it."""
+        self._seen_to_the_end = self._look() or self._seen_to_the_end
+
+    def missed(self) -> frozenset[str]:
+        """What may have gone on after it was last read: the container ended unseen, and no group above it tells."""
+        if self._seen_to_the_end:
+            return frozenset()
+        if self._whole is None:
+            return frozenset({"cpu", "throttled", "oom_kills", "memory_peak", "pids_peak"})
+        peaks = {"memory_peak", "pids_peak"} if self._aside is not None else set()
+        return frozenset({"throttled", "oom_kills", *peaks})
+
+    def _look(self) -> bool:
+        """Keep what the container's own group says; False when it is gone."""
+        if self._own is None or (cpu := self._own.cpu()) is None:
+            return False
+        self._last_cpu = cpu
+        self._last_io = self._own.io() or self._last_io
+        self._last_peak = _larger(self._last_peak, self._own.memory_peak())
+        self._last_pids = _larger(self._last_pids, self._own.pids_peak())
+        self._last_kills = _larger(self._last_kills, self._own.oom_kills())
+        return True
+
+    def cpu(self) -> Cpu | None:
+        self._look()
+        cpu, own = self._last_cpu, self._last_cpu
+        if self._whole is not None and (whole := self._whole.cpu()) is not None:
+            helpers = (self._aside.cpu() if self._aside else None) or _NOTHING
+            cpu = Cpu(whole.total - helpers.total, whole.user - helpers.user, whole.system - helpers.system, None)
+        if cpu is None:
+            return None
+        before = self._cpu_before
+        throttled = None if own is None or own.throttled is None else own.throttled - (before.throttled or 0.0)
+        return Cpu(
+            max(cpu.total - before.total, 0.0),
+            max(cpu.user - before.user, 0.0),
+            max(cpu.system - before.system, 0.0),
+            throttled,
+        )
+
+    def cpu_nanoseconds(self) -> int | None:
+        present = self._own.cpu_nanoseconds() if self._own else None
+        if present is None and self._whole is not None:
+            present = self._whole.cpu_nanoseconds()
+        return present
+
+    def memory(self) -> Memory | None:
+        memory = self._whole.memory() if self._is_alone() and self._whole else None
+        if memory is None and self._own is not None:
+            memory = self._own.memory()
+        return memory
+
+    def memory_peak(self) -> int | None:
+        self._look()
+        whole = self._whole.memory_peak() if self._whole else None
+        if whole is None or (self._seen_to_the_end and self._last_peak is not None):
+            return self._last_peak
+        if self._is_alone():
+            return whole
+        # At most the helpers' own peak of it was theirs.
+        helpers = (self._aside.memory_peak() if self._aside else None) or 0
+        return max(whole - helpers, self._last_peak or 0)
+
+    def pids_peak(self) -> int | None:
+        self._look()
+        whole = self._whole.pids_peak() if self._is_alone() and self._whole else None
+        return self._last_pids if self._seen_to_the_end or whole is None else whole
+
+    def io(self) -> Io | None:
+        self._look()
+        io = self._last_io
+        if self._whole is not None and (whole := self._whole.io()) is not None:
+            helpers = (self._aside.io() if self._aside else None) or Io(0, 0)
+            io = Io(whole.read - helpers.read, whole.written - helpers.written)
+        if io is None:
+            return None
+        before = self._io_before
+        return Io(max(io.read - before.read, 0), max(io.written - before.written, 0))
+
+    def oom_kills(self) -> int | None:
+        self._look()
+        # In v1 a kill counts in the group of the process alone, in v2 in all above it.
+        kills = _larger(self._last_kills, self._whole.oom_kills() if self._whole else None)
+        return None if kills is None else max(kills - self._kills_before, 0)
+
+    def pressure_seconds(self, resource: str) -> float | None:
+        present = self._own or self._whole
+        return present.pressure_seconds(resource) if present else None
+
+    def _is_alone(self) -> bool:
+        """Whether nothing but the container was ever in the group above it."""
+        return self._whole is not None and self._aside is None
+
+    def processes(self) -> list[int]:
+        """The container's processes; none when its group is gone."""
+        try:
+            return self._own.processes() if self._own else []
+        except OSError:
+            return []
+
+    def directories(self) -> dict[str, str]:
+        return {}  # its engine put its processes where they are, and may make groups as it likes
+
+    def hugetlb(self) -> int | None:
+        return self._own.hugetlb() if self._own else None
+
+    def hugetlb_peak(self) -> int | None:
+        return None  # gone with the engine's group
+
+    def add(self, pid: int) -> None:
+        raise NotImplementedError("a container's processes are put in its group by its engine")
+
+    def limit_memory(self, limit: int) -> None:
+        raise NotImplementedError("a container is limited by its engine")
+
+    def limit_cpus(self, cpus: float) -> None:
+        raise NotImplementedError("a container is limited by its engine")
+
+    def close(self) -> None:
+        for group in (self._whole, self._own, self._aside):
+            if group is not None:
+                group.close()
+
+    def remove(self) -> None:
+        """The container's own group is the engine's to remove, the one above it `Parent.remove`'s."""
+
+
+def _larger(a: int | None, b: int | None) -> int | None:
+    known = [number for number in (a, b) if number is not None]
+    return max(known) if known else None

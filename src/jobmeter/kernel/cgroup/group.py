@@ -1,0 +1,203 @@
+"""A cgroup of the job's own: finding where one may be made, making, reading and removing it.
+
+A process is always in some cgroup, and it is never the job's: the shell, the
+terminal and jobmeter itself are in there too. Only a group made for the job counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from typing import NamedTuple, Protocol
+
+from jobmeter.errors import NoData
+from jobmeter.kernel.hostfs import read_memory_hints
+from jobmeter.kernel.machine import Machine, read_text
+from jobmeter.kernel.procfs import read_cgroup
+
+PREFIX = "jobmeter-"
+"""How the names of groups begin that a jobmeter made."""
+
+CHANGING = threading.Lock()
+"""Held while a group is made or removed: that can move this process, and with it its place for the next."""
+
+
+class Memory(NamedTuple):
+    """Bytes; kernel memory is part of `current` and `peak`."""
+
+    current: int
+    peak: int | None
+    anon: int
+    file: int  # page cache that could be dropped; shared memory is not
+    inactive_file: int
+    swap: int | None
+    with_hugetlb: bool = False  # mount option memory_hugetlb_accounting, Linux 6.7
+
+
+class Cpu(NamedTuple):
+    """Seconds."""
+
+    total: float
+    user: float
+    system: float
+    throttled: float | None
+
+
+class Io(NamedTuple):
+    """Bytes at the block devices, as far as the kernel tells whose they were."""
+
+    read: int
+    written: int
+
+
+class Group(Protocol):
+    """A cgroup that holds one job and nothing else. Readings are None where there is no such file."""
+
+    version: int
+    path: str
+
+    def add(self, pid: int) -> None: ...
+    def processes(self) -> list[int]: ...
+    def directories(self) -> dict[str, str]:
+        """Where a process of the job must be listed, by controller; `""` is the unified hierarchy."""
+        ...
+
+    def memory(self) -> Memory | None: ...
+    def memory_peak(self) -> int | None: ...
+    def hugetlb(self) -> int | None: ...
+    def hugetlb_peak(self) -> int | None: ...
+    def cpu(self) -> Cpu | None: ...
+    def cpu_nanoseconds(self) -> int | None: ...
+    def io(self) -> Io | None: ...
+    def pids_peak(self) -> int | None: ...
+    def oom_kills(self) -> int | None: ...
+    def pressure_seconds(self, resource: str) -> float | None: ...
+    def limit_memory(self, limit: int) -> None: ...
+    def limit_cpus(self, cpus: float) -> None: ...
+    def close(self) -> None: ...
+    def remove(self) -> None: ...
+
+
+class Mount(NamedTuple):
+    version: int
+    controllers: frozenset[str]
+    root: str  # the part of the hierarchy that is mounted
+    path: str
+
+
+def parse_mountinfo(content: str) -> list[Mount]:
+    mounts = []
+    # A mount point may hold what splitlines() takes for a line's end.
+    for line in content.rstrip("\n").split("\n") if content else []:
+        before, _, after = line.partition(" - ")
+        fields, (kind, _, options) = before.split(" "), after.split(" ", 2)
+        if kind == "cgroup2":
+            mounts.append(Mount(2, frozenset(), fields[3], fields[4]))
+        elif kind == "cgroup":
+            mounts.append(Mount(1, frozenset(options.split(",")), fields[3], fields[4]))
+    return mounts
+
+
+@functools.cache
+def find_mounts(machine: Machine) -> list[Mount]:
+    """The hierarchies of cgroups, as they were mounted when first asked for."""
+    mounts = parse_mountinfo(read_text(f"{machine.proc}/self/mountinfo"))
+    if machine.sys != "/sys":
+        mounts = [mount._replace(path=mount.path.replace("/sys", machine.sys, 1)) for mount in mounts]
+    return mounts
+
+
+def own_directory(mount: Mount, path: str) -> str | None:
+    """The directory of cgroup `path`, or None when it lies outside what is mounted here."""
+    if mount.root != "/":
+        if path != mount.root and not path.startswith(mount.root + "/"):
+            return None
+        path = path[len(mount.root) :]
+    if "/.." in path:
+        return None
+    return os.path.normpath(f"{mount.path}/{path.lstrip('/')}")
+
+
+def own_directories(machine: Machine) -> tuple[dict[str, str], str | None]:
+    """This process's cgroups: controller → directory for v1, and the directory of v2."""
+    try:
+        mounts, paths = find_mounts(machine), read_cgroup(machine, "self")
+    except OSError as error:
+        raise NoData(f"no cgroups here: {error.filename}: {error.strerror}") from None
+    v1: dict[str, str] = {}
+    v2 = None
+    for mount in mounts:
+        if mount.version == 2:
+            v2 = own_directory(mount, paths.get("", "/")) or v2
+            continue
+        for controller in mount.controllers & paths.keys():
+            directory = own_directory(mount, paths[controller])
+            if directory is not None:
+                v1[controller] = directory
+    return v1, v2
+
+
+def create_group(machine: Machine, name: str) -> Group:
+    """Make a group for the job `name`; NoData, with what it would need, where that is not allowed."""
+    from jobmeter.kernel.cgroup import v1, v2
+
+    full_name = f"{PREFIX}{os.getpid()}-{name}"
+    with CHANGING:
+        by_controller, unified = own_directories(machine)
+        if "memory" in by_controller or "cpuacct" in by_controller:
+            if "hugetlb" in by_controller and not read_memory_hints(machine).hugetlb_pool:
+                del by_controller["hugetlb"]  # a group more costs each run, and there is nothing to count
+            return v1.create(by_controller, full_name)
+        if unified is not None:
+            return v2.create(unified, full_name)
+    raise NoData("no cgroup hierarchy is mounted here")
+
+
+@functools.cache
+def sweep_once(parent: str) -> None:
+    """`sweep`, the first time that this process makes a group below `parent`."""
+    sweep(parent)
+
+
+def sweep(parent: str) -> None:
+    """Remove groups left below `parent` by a jobmeter that was killed, once their jobs are over."""
+    try:
+        names = os.listdir(parent)
+    except OSError:
+        return
+    for name in names:
+        pid = name.removeprefix(PREFIX).partition("-")[0]
+        if name.startswith(PREFIX) and pid.isdigit() and not _process_exists(int(pid)):
+            try:
+                os.rmdir(f"{parent}/{name}")
+            except OSError:
+                continue  # its job still runs
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def enclosing_oom_kills(machine: Machine) -> int | None:
+    """How often the kernel's OOM killer struck in the cgroup that surrounds this process."""
+    from jobmeter.kernel.cgroup import v1, v2
+
+    try:
+        by_controller, unified = own_directories(machine)
+        if "memory" in by_controller:
+            return v1.oom_kills(by_controller["memory"])
+        if unified is not None and os.path.exists(f"{unified}/memory.events"):
+            return v2.oom_kills(unified)
+        for line in read_text(f"{machine.proc}/vmstat").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    except (NoData, OSError):
+        pass
+    return None

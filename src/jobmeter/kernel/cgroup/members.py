@@ -1,0 +1,50 @@
+"""Which processes of a job are no longer in the group that was made for it: who may, can move them."""
+
+from __future__ import annotations
+
+import os
+
+from jobmeter.kernel.cgroup.files import read_pids
+from jobmeter.kernel.cgroup.group import Group
+from jobmeter.kernel.machine import Machine
+from jobmeter.kernel.procfs import Identity, is_ending, read_cgroup
+from jobmeter.kernel.tree import Process
+
+
+class Membership:
+    """Looks, now and then, whether the processes of a tree are where they were put."""
+
+    def __init__(self, machine: Machine, group: Group) -> None:
+        self._machine = machine
+        self._directories = group.directories()
+        self._below: dict[str, set[Identity]] = {}  # in a group that the job made below its own: counted there
+        self.left: set[str] = set()
+        """Controllers whose group some process was seen outside of; `""` is the unified hierarchy."""
+
+    def update(self, alive: list[Process]) -> None:
+        for controller, path in self._directories.items():
+            if controller in self.left:
+                continue
+            try:
+                inside = set(read_pids(path))
+            except OSError:
+                continue
+            elsewhere = [process.identity for process in alive if process.identity.pid not in inside]
+            before = self._below.get(controller, set())
+            below = self._below[controller] = before.intersection(elsewhere)
+            for who in elsewhere:
+                if who not in below:
+                    self._look(who, controller, os.path.basename(path))
+
+    def _look(self, who: Identity, controller: str, name: str) -> None:
+        try:
+            path = read_cgroup(self._machine, who.pid).get(controller)
+        except (OSError, ValueError):
+            return  # gone
+        # In v1 a process that is about to end is shown in the root.
+        if path is None or is_ending(self._machine, who.pid):
+            return
+        if f"/{name}/" in f"{path}/":
+            self._below[controller].add(who)
+        else:
+            self.left.add(controller)

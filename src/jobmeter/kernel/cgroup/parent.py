@@ -1,0 +1,163 @@
+"""A cgroup above the one that a container engine makes: it is there before, and its accounts outlive the container.
+
+An engine takes one path for all hierarchies of cgroup v1, counted from their roots, and makes
+directories in every one of them. So the group is made at the roots, where engines have theirs, and
+not below the group of this process, which may be another one in each hierarchy.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from jobmeter.errors import NoData
+from jobmeter.kernel.cgroup import files, v1, v2
+from jobmeter.kernel.cgroup.group import PREFIX, Group, Mount, find_mounts, own_directory
+from jobmeter.kernel.machine import Machine
+from jobmeter.kernel.procfs import read_cgroup
+
+_ACCOUNTS = ("memory", "cpuacct", "cpu", "pids", "blkio")
+_PATIENCE = 1.0
+"""Seconds in which the helpers of an engine leave the group of a container that is gone."""
+
+
+class Parent:
+    """`path` is for the engine; `group` reads the accounts of all that ever ran below it."""
+
+    def __init__(self, path: str, group: Group, roots: dict[str, str], everywhere: list[str]) -> None:
+        self.path = path
+        self.group = group
+        self._roots = roots  # controller → directory of the group in that hierarchy of v1
+        self._everywhere = everywhere
+
+    def below(self, name: str) -> Group:
+        """The group `name` that an engine made, or will make, below this one."""
+        if self.group.version == 1:
+            return v1.GroupV1(self._roots, name)
+        return v2.GroupV2(f"{self.group.path}/{name}", self.group.path)
+
+    def remove(self) -> bool:
+        """Remove it in every hierarchy, with what the engine left below; False while something runs there."""
+        deadline = time.monotonic() + _PATIENCE
+        while not _remove_trees(self._everywhere):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+
+def create_parent(machine: Machine, name: str) -> Parent:
+    """Make the group for the containers of run `name`; NoData, with what it would need, where that is not allowed."""
+    full_name = f"{PREFIX}{os.getpid()}-{name}"
+    mounts = _mounts(machine)
+    sweep_parents(machine)
+    everywhere = [f"{mount.path}/{full_name}" for mount in mounts]
+    tops = {controller: mount.path for mount in mounts for controller in mount.controllers if mount.version == 1}
+    if "memory" in tops or "cpuacct" in tops:
+        roots = _make_v1({c: f"{tops[c]}/{full_name}" for c in _ACCOUNTS if c in tops}, everywhere)
+        group: Group = v1.GroupV1({c: tops[c] for c in roots}, full_name)
+        return Parent(f"/{full_name}", group, roots, everywhere)
+    unified = [mount.path for mount in mounts if mount.version == 2]
+    if not unified:
+        raise NoData("the root of no cgroup hierarchy can be seen from here")
+    return Parent(f"/{full_name}", v2.create(unified[0], full_name), {}, everywhere)
+
+
+def _make_v1(directories: dict[str, str], everywhere: list[str]) -> dict[str, str]:
+    try:
+        for directory in directories.values():
+            # cpu and cpuacct are often mounted together, and then are one directory.
+            os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        _remove_trees(everywhere)
+        raise NoData(
+            f"{os.path.dirname(error.filename)}: {error.strerror}. Only root may make a cgroup for containers."
+        ) from None
+    return directories
+
+
+def sweep_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
+    """Remove the groups that a killed jobmeter left for its containers, once nothing runs there; their names.
+
+    With `patience`, wait so many seconds for an engine's helpers to leave them.
+    """
+    removed: set[str] = set()
+    deadline = time.monotonic() + patience
+    while left := [path for mount in _mounts(machine) for path in _left_in(mount.path, machine)]:
+        removed.update(os.path.basename(path) for path in left if _remove_tree(path))
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(0.05)
+    return sorted(removed)
+
+
+def _left_in(top: str, machine: Machine) -> list[str]:
+    """The groups there whose jobmeter no longer lives."""
+    try:
+        names = [name for name in os.listdir(top) if name.startswith(PREFIX)]
+    except OSError:
+        return []
+    pids = {name: name.removeprefix(PREFIX).partition("-")[0] for name in names}
+    return [f"{top}/{name}" for name, pid in pids.items() if pid.isdigit() and not _lives(machine, pid)]
+
+
+def group_of(machine: Machine, pid: int, container: str) -> Group:
+    """The group that an engine made for the container with this id, in which `pid` runs.
+
+    NoData when the process is in a group that others share: rootless containers have none of their own.
+    """
+    try:
+        paths = read_cgroup(machine, pid)
+    except OSError as error:
+        raise NoData(f"process {pid} cannot be looked at: {error.strerror}") from None
+    by_controller: dict[str, str] = {}
+    unified = None
+    for mount in find_mounts(machine) if machine.has_proc() else []:
+        for controller in mount.controllers & paths.keys() if mount.version == 1 else {""} & paths.keys():
+            directory = own_directory(mount, _up_to(paths[controller], container))
+            if directory is None or container not in directory or not os.path.isdir(directory):
+                continue
+            if mount.version == 2:
+                unified = directory
+            elif controller in _ACCOUNTS:
+                by_controller[controller] = directory
+    if "memory" in by_controller or "cpuacct" in by_controller:
+        name = os.path.basename(next(iter(by_controller.values())))
+        return v1.GroupV1({c: os.path.dirname(path) for c, path in by_controller.items()}, name)
+    if unified is not None and os.path.exists(f"{unified}/memory.current"):
+        return v2.GroupV2(unified, os.path.dirname(unified))
+    raise NoData("the container has no cgroup of its own that can be read here")
+
+
+def _up_to(path: str, container: str) -> str:
+    """`path` up to the part that names the container: some runtimes make a group more below it."""
+    before, found, after = path.partition(container)
+    return before + found + after.partition("/")[0]
+
+
+def _mounts(machine: Machine) -> list[Mount]:
+    """The hierarchies of which the root can be seen."""
+    try:
+        return [mount for mount in find_mounts(machine) if mount.root == "/"]
+    except OSError as error:
+        raise NoData(f"no cgroups here: {error.filename}: {error.strerror}") from None
+
+
+def _lives(machine: Machine, pid: str) -> bool:
+    return os.path.exists(f"{machine.proc}/{pid}")
+
+
+def _remove_trees(directories: list[str]) -> bool:
+    return sum(map(_remove_tree, directories)) == len(directories)
+
+
+def _remove_tree(path: str) -> bool:
+    try:
+        directories = [directory for directory, _, _ in os.walk(path, topdown=False)]
+        if any(map(files.read_pids, directories)):
+            return False
+        for directory in directories:
+            os.rmdir(directory)
+    except OSError:
+        return not os.path.exists(path)  # something still runs there, or another jobmeter was faster
+    return True

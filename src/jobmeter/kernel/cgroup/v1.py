@@ -1,0 +1,164 @@
+"""A job's group in the v1 hierarchies, one directory per controller."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from jobmeter.errors import NoData
+from jobmeter.kernel.cgroup import files
+from jobmeter.kernel.cgroup.files import Directory
+from jobmeter.kernel.cgroup.group import Cpu, Io, Memory, sweep_once
+from jobmeter.kernel.machine import TICKS_PER_SECOND, write_text
+
+_CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio", "hugetlb")
+_COUNTING = ("memory", "cpuacct")
+"""What figures are called exact because of."""
+_CPU_PERIOD_US = 100_000
+
+
+def create(own: dict[str, str], name: str) -> GroupV1:
+    """Make the group below the present one in every hierarchy that allows it."""
+    parents, refused = {}, None
+    for controller in _CONTROLLERS:
+        if controller not in own:
+            continue
+        sweep_once(own[controller])
+        try:
+            # cpu and cpuacct are often mounted together, and then are one directory.
+            os.makedirs(f"{own[controller]}/{name}", exist_ok=True)
+            parents[controller] = own[controller]
+        except OSError as error:
+            refused = error
+    if "memory" not in parents and "cpuacct" not in parents:
+        assert refused is not None
+        raise NoData(
+            f"{os.path.dirname(refused.filename)}: {refused.strerror}. "
+            "It needs root, or that directory (memory, cpuacct, pids) given to this user with chown."
+        )
+    return GroupV1(parents, name)
+
+
+def oom_kills(path: str) -> int | None:
+    directory = Directory(path)
+    table = directory.table("memory.oom_control") or {}
+    directory.close()
+    return table.get("oom_kill")
+
+
+class GroupV1:
+    """See `cgroup.Group`."""
+
+    version = 1
+
+    def __init__(self, parents: dict[str, str], name: str) -> None:
+        self._parents = parents
+        self._name = name
+        self._directories = {c: Directory(f"{parent}/{name}") for c, parent in parents.items()}
+        self.path = next(iter(self._directories.values())).path
+
+    def _directory(self, controller: str) -> Directory | None:
+        return self._directories.get(controller)
+
+    def add(self, pid: int) -> None:
+        for directory in self._directories.values():
+            files.move(pid, directory.path)
+
+    def processes(self) -> list[int]:
+        return files.read_pids(self.path)
+
+    def directories(self) -> dict[str, str]:
+        return {name: directory.path for name, directory in self._directories.items() if name in _COUNTING}
+
+    def memory(self) -> Memory | None:
+        directory = self._directory("memory")
+        if directory is None:
+            return None
+        current, stat = directory.number("memory.usage_in_bytes"), directory.table("memory.stat")
+        if current is None or stat is None:
+            return None
+        inactive = stat["total_inactive_file"]
+        return Memory(
+            current,
+            self.memory_peak(),
+            stat["total_rss"],
+            stat["total_active_file"] + inactive,
+            inactive,
+            stat.get("total_swap"),
+        )
+
+    def memory_peak(self) -> int | None:
+        directory = self._directory("memory")
+        return directory.number("memory.max_usage_in_bytes") if directory else None
+
+    def hugetlb(self) -> int | None:
+        directory = self._directory("hugetlb")
+        return directory.sum_of_sizes("hugetlb.", ".usage_in_bytes") if directory else None
+
+    def hugetlb_peak(self) -> int | None:
+        """With pages of several sizes, no more than this."""
+        directory = self._directory("hugetlb")
+        return directory.sum_of_sizes("hugetlb.", ".max_usage_in_bytes") if directory else None
+
+    def cpu(self) -> Cpu | None:
+        directory = self._directory("cpuacct")
+        if directory is None:
+            return None
+        total, stat = directory.number("cpuacct.usage"), directory.table("cpuacct.stat")
+        if total is None or stat is None:
+            return None
+        cpu = self._directory("cpu")
+        throttled = (cpu.table("cpu.stat") or {}).get("throttled_time") if cpu else None
+        return Cpu(
+            total / 1e9,
+            stat["user"] / TICKS_PER_SECOND,
+            stat["system"] / TICKS_PER_SECOND,
+            None if throttled is None else throttled / 1e9,
+        )
+
+    def cpu_nanoseconds(self) -> int | None:
+        directory = self._directory("cpuacct")
+        return directory.number("cpuacct.usage") if directory else None
+
+    def io(self) -> Io | None:
+        directory = self._directory("blkio")
+        content = directory.text("blkio.throttle.io_service_bytes_recursive") if directory else None
+        return None if content is None else Io(*files.parse_blkio(content))
+
+    def pids_peak(self) -> int | None:
+        directory = self._directory("pids")
+        return directory.number("pids.peak") if directory else None
+
+    def oom_kills(self) -> int | None:
+        directory = self._directory("memory")
+        return (directory.table("memory.oom_control") or {}).get("oom_kill") if directory else None
+
+    def pressure_seconds(self, resource: str) -> float | None:
+        return None  # v1 has no pressure files
+
+    def limit_memory(self, limit: int) -> None:
+        directory = self._directory("memory")
+        if directory is None:
+            raise NoData("no memory controller for this job")
+        write_text(f"{directory.path}/memory.limit_in_bytes", str(limit))
+        with contextlib.suppress(OSError):  # only there with swap accounting
+            write_text(f"{directory.path}/memory.memsw.limit_in_bytes", str(limit))
+
+    def limit_cpus(self, cpus: float) -> None:
+        directory = self._directory("cpu")
+        if directory is None:
+            raise NoData("no cpu controller for this job")
+        write_text(f"{directory.path}/cpu.cfs_period_us", str(_CPU_PERIOD_US))
+        write_text(f"{directory.path}/cpu.cfs_quota_us", str(round(cpus * _CPU_PERIOD_US)))
+
+    def close(self) -> None:
+        """Let go of the files; the group stays."""
+        for directory in self._directories.values():
+            directory.close()
+
+    def remove(self) -> None:
+        """Remove the group; processes still in it go back to where the job came from."""
+        for controller, directory in self._directories.items():
+            directory.close()
+            with contextlib.suppress(OSError):
+                files.dissolve(directory.path, self._parents[controller])

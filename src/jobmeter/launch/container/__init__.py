@@ -1,0 +1,1 @@
+"""Containers: started through a container runtime (Docker, Podman), followed, and ended."""

@@ -1,0 +1,173 @@
+"""The connection to a container engine: finding it, opening it, and its refusals in words.
+
+The only module that knows the package `docker`, which speaks to Docker and, through its compatible
+socket, to Podman.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobmeter.errors import LaunchError, UsageError
+from jobmeter.launch.container.podman import Service, podman_address, start_service
+from jobmeter.launch.container.spec import ENGINES
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+DOCKER_ADDRESS = "unix:///var/run/docker.sock"
+_NOT_FOUND = 404
+
+
+def engine_name(text: str | None) -> str:
+    """The engine that `--engine` names."""
+    if text is not None and text not in ENGINES:
+        raise UsageError(f"--engine: {text!r} is none of {', '.join(ENGINES)}")
+    return text or "auto"
+
+
+class EngineGone(LaunchError):
+    """The engine does not answer."""
+
+
+class EngineRefused(LaunchError):
+    """The engine answered, and will not do it; `status` is the HTTP status, `reason` its own words."""
+
+    def __init__(self, text: str, status: int, reason: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.reason = reason
+
+
+def is_missing(error: LaunchError) -> bool:
+    """Whether the engine says that there is no such thing."""
+    return isinstance(error, EngineRefused) and error.status == _NOT_FOUND
+
+
+class Connection:
+    """An open way to an engine; `service` is a Podman that was started for it, and ends with it."""
+
+    def __init__(self, api: APIClient, address: str, service: Service | None = None) -> None:
+        self.api = api
+        self.address = address
+        self._service = service
+
+    @property
+    def is_local(self) -> bool:
+        return self.address.startswith("unix://")
+
+    def close(self) -> None:
+        self.api.close()
+        if self._service is not None:
+            self._service.end()
+
+
+def connect(engine: str) -> Connection:
+    """Connect to Docker, to Podman, or (`auto`) to the first that answers; LaunchError when none does."""
+    if engine == "docker":
+        return _open(os.environ.get("DOCKER_HOST") or DOCKER_ADDRESS, "Docker")
+    if engine == "podman":
+        return _connect_podman()
+    try:
+        return _open(os.environ.get("DOCKER_HOST") or DOCKER_ADDRESS, "Docker")
+    except EngineGone as reason:
+        if os.environ.get("DOCKER_HOST") or not podman_address(may_start=True):
+            raise
+        try:
+            return _connect_podman()
+        except EngineGone:
+            raise reason from None
+
+
+def _connect_podman() -> Connection:
+    address = podman_address()
+    if address is not None:
+        return _open(address, "Podman")
+    service = start_service()
+    try:
+        return _open(service.address, "Podman", service)
+    except BaseException:
+        service.end()
+        raise
+
+
+def _open(address: str, name: str, service: Service | None = None) -> Connection:
+    try:
+        import docker
+        from docker.utils import kwargs_from_env
+    except ImportError:
+        raise LaunchError("containers need the package `docker`: pip install 'jobmeter[docker]'") from None
+    wanted = os.environ.get("DOCKER_API_VERSION") or "auto"
+    with translated(name, address):
+        try:
+            # Certificates as for Docker's own client: DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
+            tls = kwargs_from_env().get("tls", False) if address.startswith("tcp://") else False
+            api = docker.APIClient(base_url=address, version=wanted, tls=tls)
+            api.ping()
+        except docker.errors.InvalidVersion as error:
+            raise LaunchError(f"{name} at {address}: its API is too old. {error} Upgrade the engine.") from None
+        except docker.errors.TLSParameterError as error:
+            raise LaunchError(f"{name} at {address}: {' '.join(str(error).split())}") from None
+    return Connection(api, address, service)
+
+
+@contextlib.contextmanager
+def translated(name: str, address: str) -> Iterator[None]:
+    """Turn every error of the client into EngineGone or EngineRefused, with one line that says what to do."""
+    from docker.errors import APIError, DockerException
+    from requests.exceptions import RequestException
+
+    try:
+        yield
+    except APIError as error:
+        status = error.response.status_code if error.response is not None else 0
+        reason = " ".join(str(error.explanation or error).split())
+        raise EngineRefused(_refusal(name, reason), status, reason) from None
+    except json.JSONDecodeError:
+        raise  # no answer to this question, which some take for one
+    except (DockerException, RequestException, OSError) as error:
+        raise EngineGone(_absence(name, address, error)) from None
+
+
+def _refusal(name: str, reason: str) -> str:
+    if "is too new" in reason or "is too old" in reason:
+        return (
+            f"{name}: the versions of its API and of this client do not meet: {reason}. "
+            "Upgrade the older one, or unset DOCKER_API_VERSION."
+        )
+    return f"{name}: {reason}"
+
+
+def _absence(name: str, address: str, error: BaseException) -> str:
+    cause = _os_error(error)
+    path = address.removeprefix("unix://")
+    if isinstance(cause, PermissionError):
+        group = "become a member of the group docker" if name == "Docker" else "use the socket of your own Podman"
+        return f"{name}: no permission on {path}. Run as root, {group}, or name another engine with --engine."
+    if isinstance(cause, (FileNotFoundError, ConnectionRefusedError)):
+        start = "systemctl start docker" if name == "Docker" else "systemctl start podman.socket"
+        variable = "DOCKER_HOST" if name == "Docker" else "CONTAINER_HOST"
+        return f"{name} is not running at {address}. Start it ({start}), or say where it is with {variable}."
+    return f"{name} at {address} does not answer: {' '.join(str(cause or error).split())}"
+
+
+def _os_error(error: BaseException | None) -> OSError | None:
+    """The error of the system behind those of the libraries, which wrap each other, and some keep it as an argument."""
+    seen: list[BaseException] = []
+    waiting = [error]
+    while waiting:
+        present = waiting.pop()
+        if present is None or present in seen:
+            continue
+        seen.append(present)
+        if isinstance(present, OSError) and present.errno is not None:
+            return present
+        waiting += [present.__cause__, present.__context__]
+        waiting += [argument for argument in present.args if isinstance(argument, BaseException)]
+        reason = getattr(present, "reason", None)
+        waiting.append(reason if isinstance(reason, BaseException) else None)
+    return None

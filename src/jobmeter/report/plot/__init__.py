@@ -1,0 +1,1 @@
+"""Plots: what runs used over time, as a page or as pictures."""

@@ -1,0 +1,141 @@
+"""One run as text: what it was, how it ended, what it used beside what it asked for, and what stands out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jobmeter.analyse.findings import ending, findings
+from jobmeter.analyse.timeline import Sample
+from jobmeter.model import Quality, Record
+from jobmeter.report.table import local_time, plain_table, printable
+from jobmeter.units import text
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH = 60
+_MOST_PROCESSES = 10
+_FIGURES = (
+    ("cpu_seconds", "CPU time", "seconds", None),
+    ("cpu_mean_percent", "CPU mean", "percent", "cpus"),
+    ("cpu_peak_percent", "CPU peak", "percent", "cpus"),
+    ("memory_peak_bytes", "memory peak", "bytes", "memory_bytes"),
+    ("memory_mean_bytes", "memory mean", "bytes", "memory_bytes"),
+    ("memory_min_bytes", "memory min", "bytes", None),
+    ("read_bytes", "read", "bytes", None),
+    ("write_bytes", "written", "bytes", None),
+    ("processes_peak", "processes", "count", None),
+)
+"""Figure of the record, its name, its unit, and what was asked for of it."""
+
+
+def details(record: Record, samples: Sequence[Sample], files: Iterable[tuple[str, str]]) -> list[str]:
+    """The lines of `jobmeter show`, a blank one between subjects."""
+    parts = [
+        _identity(record),
+        _usage(record),
+        _curves(samples),
+        _processes(record),
+        _findings(record, samples),
+        [f"{name:<10} {path}" for name, path in files],
+    ]
+    lines: list[str] = []
+    for part in parts:
+        if part:
+            lines += [*([""] if lines else []), *part]
+    return lines
+
+
+def _identity(record: Record) -> list[str]:
+    wall = record.get("wall_seconds")
+    after = f" after {text(wall, 'seconds')}" if wall is not None and record["outcome"]["status"] != "running" else ""
+    since = f" for {text(wall, 'seconds')} now" if wall is not None and not after else ""
+    host, container = record.get("host", {}), record.get("provenance", {}).get("container")
+    rows = [
+        ("run", f"{record['id']}  {printable(record['name'])}"),
+        ("outcome", ending(record) + after + since),
+        ("command", printable(shlex.join(map(str, record.get("command", []))))),
+        ("container", "{image}, {engine} {engine_version}".format_map(container) if container else ""),
+        ("in", printable(str(record.get("cwd", "")))),
+        ("started", f"{local_time(record['started'])}, by {record.get('user', '?')} on {host.get('name', '?')}"),
+        ("labels", printable(" ".join(f"{key}={value}" for key, value in record.get("labels", {}).items()))),
+    ]
+    return [f"{name:<10} {content}" for name, content in rows if content]
+
+
+def _usage(record: Record) -> list[str]:
+    """Each figure beside what was asked for, with where it is from and how far to trust it."""
+    asked = record.get("requirement", {})
+    rows = []
+    for name, words, unit, requirement in _FIGURES:
+        figure = record["usage"].get(name)
+        if figure is not None:
+            limit = asked.get(requirement) if requirement else None
+            if limit is not None and requirement == "cpus":
+                limit *= 100
+            rows.append([words, *_compared(figure["value"], limit, unit), figure["quality"], figure["from"]])
+    wall = record.get("wall_seconds")
+    if wall is not None:
+        quality = Quality.AT_LEAST.value if record["outcome"]["status"] in ("running", "lost", "detached") else ""
+        rows.insert(0, ["wall time", *_compared(wall, asked.get("runtime_seconds"), "seconds"), quality, ""])
+    headings = ["", "used", "asked for", "of it", "quality", "source"]
+    if not any(row[2] for row in rows):
+        rows = [[row[0], row[1], *row[4:]] for row in rows]
+        headings = ["", "used", "quality", "source"]
+    units = ["text", *("count" for _ in headings[1:-2]), "text", "text"]
+    return plain_table(headings, units, rows) if rows else ["nothing was measured"]
+
+
+def _compared(used: float, asked: float | None, unit: str) -> list[str]:
+    if not asked:
+        return [text(used, unit), "", ""]
+    return [text(used, unit), text(asked, unit), f"{100 * used / asked:.0f} %"]
+
+
+def _curves(samples: Sequence[Sample]) -> list[str]:
+    """CPU and memory over time, when there is a course to see."""
+    lines = []
+    for words, unit, values in (
+        ("CPU", "percent", [sample.cpu_percent for sample in samples]),
+        ("memory", "bytes", [sample.memory_bytes for sample in samples]),
+    ):
+        known = [value for value in values if value is not None]
+        if len(known) > 1:
+            lines.append(f"{words:<10} {sparkline(known)}  0 to {text(max(known), unit)}")
+    return lines
+
+
+def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
+    """The course of a level from zero, each letter the highest of its share of the time."""
+    count = min(width, len(values))
+    shares = [values[len(values) * n // count : len(values) * (n + 1) // count] for n in range(count)]
+    top = max(values)
+    if top <= 0:
+        return _BLOCKS[0] * count
+    steps = len(_BLOCKS) - 1
+    return "".join(_BLOCKS[round(max(max(share), 0) / top * steps)] for share in shares)
+
+
+def _processes(record: Record) -> list[str]:
+    rows = [_process(entry) for entry in record.get("processes", [])[:_MOST_PROCESSES]]
+    if not rows:
+        return []
+    headings = ("pid", "CPU time", "memory peak", "for", "process")
+    return plain_table(headings, ("count", "seconds", "bytes", "seconds", "text"), rows)
+
+
+def _process(entry: dict[str, Any]) -> list[str]:
+    def told(name: str, unit: str) -> str:
+        return text(entry[name], unit) if entry.get(name) is not None else ""
+
+    return [
+        str(entry.get("pid", "")),
+        told("cpu_seconds", "seconds"),
+        told("rss_peak_bytes", "bytes"),
+        told("seconds", "seconds"),
+        printable(str(entry.get("cmd", "")))[:100],
+    ]
+
+
+def _findings(record: Record, samples: Sequence[Sample]) -> list[str]:
+    return [f"{'!' if finding.severity == 'problem' else '-'} {finding.text}" for finding in findings(record, samples)]

@@ -1,0 +1,192 @@
+"""The index's database: opened, checked, and made anew when it is of no use."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event, insert, select
+from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.pool import StaticPool
+
+from jobmeter.errors import StoreError
+from jobmeter.store.index.tables import SAMPLES_VIEW, SCHEMA_VERSION, index_state, job_metadata, metadata
+
+_BUSY_SECONDS = 10.0
+"""How long to wait for another command that brings the index up to date."""
+_MAPPED = 1 << 31
+"""Bytes of the index that are read through memory: a quarter quicker. Not while it is filled, when all would stay."""
+
+
+class Locked(Exception):
+    """Another process writes to the index for longer than one should wait."""
+
+
+def open_index(path: str) -> Connection:
+    """The index in this file; made if there is none, made anew if it is damaged or of an older version.
+
+    StoreError when it is of a newer version, or cannot be opened.
+    """
+    with _alone(f"{path}.lock"):
+        try:
+            return _open_checked(path)
+        except (DatabaseError, _Damaged) as error:
+            if isinstance(error, OperationalError) and "locked" in str(error):
+                raise StoreError(f"{path}: another program keeps it locked") from None
+            discard_index(path)
+        try:
+            return _open_checked(path)
+        except DatabaseError as error:
+            raise StoreError(f"{path}: {error.orig}") from None
+
+
+def index_in_memory() -> Connection:
+    """An index for a store that cannot be written to."""
+    return _open_checked(":memory:")
+
+
+def discard_index(path: str) -> None:
+    for name in (f"{path}-wal", f"{path}-shm", path):
+        remove_file(name)
+
+
+def remove_file(path: str) -> None:
+    """Remove a file that may be gone already; StoreError when it cannot be."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be removed: {error.strerror}") from None
+
+
+def _tidy_log(connection: Connection) -> None:
+    """Move what was written into the file itself, unless others read just now; then the next one does."""
+    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(_BUSY_SECONDS * 1000)}")
+
+
+def read_through_memory(connection: Connection) -> None:
+    connection.exec_driver_sql(f"PRAGMA mmap_size = {_MAPPED}")
+
+
+@contextlib.contextmanager
+def writing(connection: Connection) -> Iterator[None]:
+    """One transaction; `Locked` when no other lets us begin."""
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    except OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            raise Locked from None
+        raise
+    try:
+        yield
+    except BaseException:
+        connection.exec_driver_sql("ROLLBACK")
+        raise
+    connection.exec_driver_sql("COMMIT")
+    _tidy_log(connection)
+
+
+class _Damaged(Exception):
+    """The file is not what it says it is."""
+
+
+def _open_checked(path: str) -> Connection:
+    if path != ":memory:":
+        _check_size(path)
+    connection = _connect(path)
+    try:
+        _check_version(connection, path)
+        connection.execute(select(job_metadata).limit(1)).all()
+    except BaseException:
+        connection.close()
+        connection.engine.dispose()
+        raise
+    return connection
+
+
+def _connect(path: str) -> Connection:
+    engine = create_engine(
+        f"sqlite:///{path}",
+        poolclass=StaticPool,
+        isolation_level="AUTOCOMMIT",
+        connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(raw: Any, _: Any) -> None:
+        cursor: sqlite3.Cursor = raw.cursor()
+        # With a write-ahead log readers never wait for the writer, nor the writer for them.
+        cursor.execute("PRAGMA page_size = 16384")  # rows are of half a kilobyte, and often read one after another
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA cache_size = -65536")
+        cursor.execute("PRAGMA threads = 4")  # they sort, when indexes are made
+        cursor.close()
+
+    return engine.connect()
+
+
+def _check_version(connection: Connection, path: str) -> None:
+    tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()
+    if not tables:
+        with writing(connection):
+            metadata.create_all(connection)
+            connection.exec_driver_sql(SAMPLES_VIEW)
+            connection.execute(
+                insert(index_state).prefix_with("OR REPLACE"), {"name": "schema", "value": str(SCHEMA_VERSION)}
+            )
+        return
+    found = connection.execute(select(index_state.c.value).where(index_state.c.name == "schema")).scalar()
+    version = int(found) if isinstance(found, str) and found.isdigit() else 0
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path}: written by format {version}, this version reads up to {SCHEMA_VERSION}. Upgrade jobmeter."
+        )
+    if version < SCHEMA_VERSION:
+        raise _Damaged
+
+
+def _check_size(path: str) -> None:
+    """SQLite finds out only when it comes to a page that was cut off."""
+    log = os.path.getsize(f"{path}-wal") if os.path.exists(f"{path}-wal") else 0
+    try:
+        with open(path, "rb") as file:
+            head = file.read(100)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        if log:
+            raise _Damaged from None  # the log of another, which would be taken for ours
+        return
+    except OSError:
+        return  # whatever it is, opening it will tell
+    if not size:
+        raise _Damaged
+    if log:
+        return  # pages that are missing may be in there
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    if size < (65536 if page == 1 else page) * pages:
+        raise _Damaged
+
+
+@contextlib.contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Nobody else opens the index meanwhile: one who makes it anew takes files away."""
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from None
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,271 @@
+"""Brings the index up to date with the journals: what is new, what grew, what is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, insert, select
+
+from jobmeter.errors import StoreError
+from jobmeter.journal.reader import Place, read_journal
+from jobmeter.model import Record
+from jobmeter.store.index.database import Locked, writing
+from jobmeter.store.index.liveness import is_elsewhere, writer_lives
+from jobmeter.store.index.parallel_scan import WORTH_IT, Found, Scanned, ToScan, can_scan_ahead, scan_ahead, scanned_of
+from jobmeter.store.index.row_writer import RowWriter, forget_files
+from jobmeter.store.index.scan import Scan, ScannedRun, file_size
+from jobmeter.store.index.tables import CLOSED, INDEXES, OPEN, SILENT, index_state, job_metadata, journal_files
+from jobmeter.store.index.unfinished import record_so_far
+
+_TURN = 2.0
+"""Seconds of work after which others may write."""
+_SETTLED = 2.0
+"""Seconds after which the time of a directory's last change is sure to change with the next one."""
+_MANY_BYTES = 8 << 20
+_MANY_FILES = 2000
+"""Of journals to read: from here on it is quicker to make the indexes after the rows."""
+_YOUNG = 3600.0
+"""Seconds for which a file without a header may still get one."""
+
+
+class _File(NamedTuple):
+    """A journal file as the index knows it."""
+
+    file: int
+    name: str
+    size: int
+    mtime_ns: int
+    is_open: int
+    read_to: int
+    lines: int
+    writer: str
+
+
+class _Plan(NamedTuple):
+    """What there is to do."""
+
+    changed: list[str]
+    gone: list[int]
+    directory: str | None  # the directory's time of change, to be kept once all is done; None: as before
+
+
+def bring_up_to_date(connection: Connection, directory: str, warn: Callable[[str], None]) -> None:
+    """Have the index say what the journals in `directory` say. One that cannot be read never hides the others."""
+    updating = _Updating(connection, directory, warn)
+    plan = updating.plan()
+    try:
+        while plan is not None:
+            plan = updating.work(plan)
+    except Locked:
+        warn("another command brings the index up to date; the newest runs may be missing from this answer")
+
+
+class _Updating:
+    def __init__(self, connection: Connection, directory: str, warn: Callable[[str], None]) -> None:
+        self._connection = connection
+        self._directory = directory
+        self._warn = warn
+        self._rows: RowWriter
+        self._next_file = 0
+        # As text, for there may be a million files, and to compose a statement takes longer than to read one.
+        self._find_file = str(select(journal_files).where(journal_files.c.name == "").compile(connection.engine))
+        self._keep_file = str(insert(journal_files).prefix_with("OR REPLACE").compile(connection.engine))
+
+    def plan(self) -> _Plan | None:
+        """What there is to do; None when that is nothing."""
+        mtime = self._directory_mtime()
+        kept = select(index_state.c.value).where(index_state.c.name == "directory")
+        changed = [file.name for file in self._open_files() if self._is_changed(file)]
+        if self._connection.execute(kept).scalar() == str(mtime):
+            return _Plan(changed, [], None) if changed else None
+        names = self._names() if mtime else set()
+        known = self._connection.execute(select(journal_files.c.name, journal_files.c.file)).all()
+        files: dict[str, int] = {row.name: row.file for row in known}
+        changed = [name for name in changed if name in names] + sorted(names - files.keys())
+        gone = [file for name, file in files.items() if name not in names]
+        settled = time.time() - mtime / 1e9 > _SETTLED
+        if not changed and not gone and not settled:
+            return None
+        return _Plan(changed, gone, str(mtime) if settled else "")
+
+    def work(self, plan: _Plan) -> _Plan | None:
+        """Do as much as fits one turn, and return what is left. What another did meanwhile is only looked at."""
+        with writing(self._connection):
+            forget_files(self._connection, plan.gone)
+            if self._is_much(plan):
+                self._drop_indexes()
+            self._rows = RowWriter(self._connection)
+            self._next_file = (self._connection.execute(select(func.max(journal_files.c.file))).scalar() or 0) + 1
+            if self._is_worth_processes(plan):
+                self._read_ahead(plan.changed)
+            else:
+                until = time.monotonic() + _TURN
+                for done, name in enumerate(plan.changed, start=1):
+                    self._read(name)
+                    if time.monotonic() > until and done < len(plan.changed):
+                        self._rows.flush()
+                        return plan._replace(changed=plan.changed[done:], gone=[])
+            self._rows.flush()
+            for index in INDEXES:
+                index.create(self._connection, checkfirst=True)
+            if plan.directory is not None:
+                self._connection.execute(
+                    insert(index_state).prefix_with("OR REPLACE"), {"name": "directory", "value": plan.directory}
+                )
+        return None
+
+    def _directory_mtime(self) -> int:
+        try:
+            return os.stat(self._directory).st_mtime_ns
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise StoreError(f"{self._directory}: {error.strerror}") from None
+
+    def _names(self) -> set[str]:
+        try:
+            with os.scandir(self._directory) as entries:
+                return {entry.name for entry in entries if entry.name.endswith(".jsonl")}
+        except OSError as error:
+            raise StoreError(f"{self._directory}: {error.strerror}") from None
+
+    def _open_files(self) -> list[_File]:
+        rows = self._connection.execute(select(journal_files).where(journal_files.c.is_open > CLOSED))
+        return [_File(*row) for row in rows]
+
+    def _is_changed(self, file: _File) -> bool:
+        try:
+            size, mtime_ns = file_size(f"{self._directory}/{file.name}")
+        except OSError:
+            return False  # gone, which the directory's change tells
+        if (size, mtime_ns) != (file.size, file.mtime_ns):
+            return True
+        return file.is_open == OPEN and not writer_lives(json.loads(file.writer), mtime_ns / 1e9)
+
+    def _is_much(self, plan: _Plan) -> bool:
+        if len(plan.changed) > _MANY_FILES:
+            return True
+        if self._connection.execute(select(job_metadata.c.number).limit(1)).first() is not None:
+            return False
+        paths = (f"{self._directory}/{name}" for name in plan.changed)
+        return sum(os.path.getsize(path) for path in paths if os.path.exists(path)) > _MANY_BYTES
+
+    def _is_worth_processes(self, plan: _Plan) -> bool:
+        paths = [f"{self._directory}/{name}" for name in plan.changed]
+        if len(paths) < 2 or len(paths) > _MANY_FILES:
+            return False
+        return can_scan_ahead() and sum(os.path.getsize(p) for p in paths if os.path.exists(p)) > WORTH_IT
+
+    def _drop_indexes(self) -> None:
+        for index in INDEXES:
+            if not index.unique:
+                index.drop(self._connection, checkfirst=True)
+
+    def _read(self, name: str) -> None:
+        """Read what is new in one file; of one that cannot be read, say so and remember that it was tried."""
+        path = f"{self._directory}/{name}"
+        try:
+            size, mtime_ns = file_size(path)
+        except OSError as error:
+            self._warn(f"{path}: {error.strerror}")
+            return
+        before = self._known(name, size)
+        scan = Scan(path, before.read_to, before.lines, self._warn)
+        unfinished: list[ScannedRun] = []
+        told: list[str] = []
+        try:
+            for run in scan.runs():
+                if run.record is None or not self._add(path, run, run.record, before.file):
+                    unfinished.append(run)
+        except StoreError as error:
+            told.append(str(error))
+        scanned = scanned_of(scan, name, unfinished, told)
+        self._finish(before._replace(mtime_ns=mtime_ns), scanned)
+
+    def _read_ahead(self, names: list[str]) -> None:
+        """Read many large files, several at once."""
+        known: dict[str, _File] = {}
+        for name in names:
+            try:
+                size, mtime_ns = file_size(f"{self._directory}/{name}")
+            except OSError as error:
+                self._warn(f"{self._directory}/{name}: {error.strerror}")
+                continue
+            known[name] = self._known(name, size)._replace(mtime_ns=mtime_ns)
+        files = [
+            ToScan(name, f"{self._directory}/{name}", file.file, file.read_to, file.lines)
+            for name, file in known.items()
+        ]
+        for message in scan_ahead(files):
+            if isinstance(message, Found):
+                for row, samples in message.runs:
+                    self._rows.add_row(row, samples)
+            else:
+                self._finish(known[message.name], message)
+
+    def _finish(self, before: _File, scanned: Scanned) -> None:
+        """Keep how far a file was read, and judge what in it has no end."""
+        is_open, writer = CLOSED, "{}"
+        for message in scanned.told:
+            self._warn(message)
+        try:
+            if scanned.unfinished or scanned.torn or scanned.shared or not scanned.size:
+                is_open, writer = self._judge(scanned, before.file)
+        except StoreError as error:
+            self._warn(str(error))
+        self._rows.amend(scanned.amendments, before.file)
+        read_to, lines = scanned.resume_at
+        kept = before._replace(size=scanned.size, is_open=is_open, read_to=read_to, lines=lines, writer=writer)
+        self._connection.exec_driver_sql(self._keep_file, tuple(kept))
+
+    def _known(self, name: str, size: int) -> _File:
+        """What the index knows of a file; as of a new one when it shrank, for then it is not the file it was."""
+        row = self._connection.exec_driver_sql(self._find_file, (name,)).first()
+        if row is not None and size >= row.size:
+            return _File(*row)
+        if row is not None:
+            self._rows.flush()
+            forget_files(self._connection, [row.file])
+        self._next_file += 1
+        return _File(self._next_file - 1, name, 0, 0, CLOSED, 0, 0, "{}")
+
+    def _add(self, path: str, run: ScannedRun, record: Record, file: int) -> bool:
+        try:
+            self._rows.add(run, record, file)
+        except ValueError as error:
+            self._warn(f"{path}: the record of run {run.run_id} cannot be used: {error}")
+            return False
+        return True
+
+    def _judge(self, scan: Scanned, file: int) -> tuple[int, str]:
+        """Whether more may come of a file that has an open end, and who would write it."""
+        found = CLOSED
+        writer: Record = scan.shared
+        for run in scan.unfinished:
+            journal = read_journal(scan.path, Place(run.run_id, run.offset, run.line))
+            state = _state(journal.header, scan)
+            self._add(scan.path, run, record_so_far(journal, "running" if state == OPEN else "lost"), file)
+            if state != CLOSED and found != OPEN:
+                found, writer = state, journal.header
+        if found == CLOSED and scan.shared:
+            found = _state(scan.shared, scan)
+        if found == CLOSED and not scan.unfinished and not scan.lines:
+            young = time.time() - os.stat(scan.path).st_mtime < _YOUNG
+            found = SILENT if young else CLOSED
+        if found == CLOSED and scan.torn:
+            self._warn(scan.torn)
+        return found, json.dumps({key: writer[key] for key in ("writer", "host") if key in writer})
+
+
+def _state(header: Record, scan: Scanned) -> int:
+    size, mtime_ns = file_size(scan.path)
+    if writer_lives(header, mtime_ns / 1e9):
+        return OPEN
+    if is_elsewhere(header):
+        return SILENT
+    # It may have written its last line after we read and before it ended.
+    return OPEN if file_size(scan.path)[0] != scan.size or size != scan.size else CLOSED

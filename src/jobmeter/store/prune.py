@@ -1,0 +1,132 @@
+"""Takes many runs at once out of their files, or only their windows: a file is written anew without them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, delete, func, select
+
+from jobmeter.errors import StoreError
+from jobmeter.journal.reader import parse_line
+from jobmeter.store.index.database import Locked, writing
+from jobmeter.store.index.row_writer import forget_files
+from jobmeter.store.index.tables import OPEN, index_state, job_metadata, journal_files
+
+_WINDOWS = (b"[", b'{"columns"', b'{"processes"')
+
+
+class Swept(NamedTuple):
+    runs: int
+    bytes: int
+
+
+class _File(NamedTuple):
+    file: int
+    path: str
+    leaving: int  # runs of it that are selected
+    all_runs: int
+    size: int
+
+
+def sweep(
+    connection: Connection, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool, dry_run: bool
+) -> Swept:
+    """Take out the runs chosen, those that run excepted; with `keep_summary` only what they did over time."""
+    job = job_metadata.c
+    chosen = chosen & (job.status != "running")
+    try:
+        with writing(connection):
+            runs = freed = 0
+            for file in _files(connection, directory, chosen):
+                leaving = set(
+                    connection.execute(select(job.job_id).where(chosen & (job.file == file.file))).scalars().all()
+                )
+                freed += _sweep_file(file, leaving, keep_summary=keep_summary, dry_run=dry_run)
+                runs += file.leaving
+                if not dry_run:
+                    forget_files(connection, [file.file])
+            if not dry_run:
+                # What was written anew is read anew: offsets changed.
+                connection.execute(delete(index_state).where(index_state.c.name == "directory"))
+    except Locked:
+        raise StoreError("another program keeps the index locked. Try again.") from None
+    return Swept(runs, freed)
+
+
+def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) -> list[_File]:
+    job, files = job_metadata.c, journal_files.c
+    counts = connection.execute(select(job.file, func.count()).where(chosen).group_by(job.file))
+    found = []
+    for file, leaving in counts.all():
+        total = connection.execute(select(func.count()).select_from(job_metadata).where(job.file == file)).scalar() or 0
+        row = connection.execute(select(files.name, files.is_open).where(files.file == file)).first()
+        if row is None or row.is_open == OPEN:
+            continue  # someone writes to it
+        path = f"{directory}/{row.name}"
+        with contextlib.suppress(FileNotFoundError):
+            found.append(_File(file, path, leaving, total, os.path.getsize(path)))
+    return found
+
+
+def _sweep_file(file: _File, leaving: set[Any], *, keep_summary: bool, dry_run: bool) -> int:
+    """Bytes freed; of a dry run, what it would be."""
+    try:
+        if not keep_summary and file.leaving == file.all_runs:
+            if not dry_run:
+                os.unlink(file.path)
+            return file.size
+        removed = _removed_before(file.path) | (set() if keep_summary else leaving)
+        return _rewrite(file.path, _kept_lines(leaving, removed), dry_run=dry_run)
+    except OSError as error:
+        raise StoreError(f"{file.path}: {error.strerror}") from None
+
+
+def _rewrite(path: str, is_kept: Callable[[bytes], bool], *, dry_run: bool) -> int:
+    """Write the file anew, beside it first: at every moment the whole of one or the other is there."""
+    freed = 0
+    temporary = f"{path}.new"
+    with open(path, "rb") as old, open(os.devnull if dry_run else temporary, "wb") as new:
+        for line in old:
+            if is_kept(line):
+                new.write(line)
+            else:
+                freed += len(line)
+        new.flush()
+        if not dry_run:
+            os.fsync(new.fileno())
+    if not dry_run:
+        os.replace(temporary, path)
+    return freed
+
+
+def _removed_before(path: str) -> set[Any]:
+    """The runs that the file itself says are no longer of it."""
+    with open(path, "rb") as file:
+        told = [parse_line(line) for line in file if line.startswith(b'{"removed"')]
+    return {entry["removed"] for entry in told if isinstance(entry, dict)}
+
+
+def _kept_lines(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool]:
+    """Tells, line after line of one file, which stay: of those stripped no windows, of those removed nothing."""
+    current: list[Any] = [None]
+
+    def is_kept(line: bytes) -> bool:
+        if line.startswith(_WINDOWS):
+            return current[0] not in stripped and current[0] not in removed
+        entry = parse_line(line)
+        if not isinstance(entry, dict):
+            return current[0] not in removed
+        if "schema" in entry:
+            if "shared" in entry:
+                return True
+            current[0] = entry.get("id")
+        elif "labels" in entry or "removed" in entry:
+            return entry.get("run", entry.get("removed")) not in removed
+        elif "run" in entry:
+            current[0] = entry["run"]
+        return current[0] not in removed
+
+    return is_kept

@@ -1,0 +1,83 @@
+"""What `check` is about: runs, or the jobs of one run of a workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import ColumnElement, or_
+
+from jobmeter.errors import UsageError
+from jobmeter.store import Selection
+from jobmeter.store.index.tables import job_metadata
+from jobmeter.store.query.run_names import NoSuchRun, nearest_name
+
+if TYPE_CHECKING:
+    from jobmeter.store import Store
+
+
+class Subject(NamedTuple):
+    """Runs, as a condition of SQL; if they are all of one run of a workflow, its id and which run of it."""
+
+    condition: ColumnElement[bool]
+    workflow: str | None = None
+    run: int | None = None
+
+
+def subject(store: Store, names: Sequence[str], filters: Selection, run: int | None) -> Subject:
+    """What these names and filters mean; without any, the newest run with the workflow it is of.
+
+    UsageError for names and runs that there are not.
+    """
+    if names:
+        found = [_named(store, name, filters, run) for name in names]
+        return found[0] if len(found) == 1 else Subject(or_(*(one.condition for one in found)))
+    if _narrows(filters) and run is None:
+        return Subject(store.condition(filters))
+    newest = next(store.runs(filters._replace(limit=1)), None)
+    if newest is None:
+        store.resolve("last")  # says that there are none
+        raise UsageError("no runs found")
+    if "workflow" in newest:
+        return _workflow(store, newest["workflow"], filters, newest["workflow_run"] if run is None else run)
+    if run is not None:
+        raise UsageError("--run-id tells the runs of a workflow apart. Name the workflow.")
+    return Subject(job_metadata.c.job_id == newest["id"])
+
+
+def _named(store: Store, name: str, filters: Selection, run: int | None) -> Subject:
+    workflow = store.find_workflow(name)
+    if workflow is not None:
+        return _workflow(store, workflow, filters, run)
+    if run is not None:
+        raise UsageError(f"--run-id tells the runs of a workflow apart, and {name!r} is none that is kept")
+    return Subject(store.condition(filters) & (job_metadata.c.job_id == _resolve(store, name)))
+
+
+def _resolve(store: Store, name: str) -> str:
+    try:
+        return store.resolve(name)
+    except NoSuchRun:
+        if hint := did_you_mean(store, name):
+            raise UsageError(f"there is no run and no workflow {name!r}. {hint}") from None
+        raise
+
+
+def did_you_mean(store: Store, name: str) -> str:
+    """`Did you mean 'hogs'?`, among jobs and workflows; empty when nothing is like it."""
+    near = nearest_name(store.query, name)
+    return f"Did you mean {near!r}?" if near else ""
+
+
+def _workflow(store: Store, workflow: str, filters: Selection, run: int | None) -> Subject:
+    runs = store.workflow_runs(workflow)
+    if run is not None and run not in runs:
+        there = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+        raise UsageError(f"--run-id: {workflow!r} has no run {run}. Kept of it: {there}.")
+    number = runs[-1] if run is None else run
+    return Subject(store.condition(filters._replace(workflow=workflow, workflow_run=number)), workflow, number)
+
+
+def _narrows(filters: Selection) -> bool:
+    """Whether any filter was given."""
+    return any(part not in (None, [], (), {}) for part in filters[: Selection._fields.index("sort")])

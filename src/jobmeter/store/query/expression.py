@@ -1,0 +1,206 @@
+"""The little language of `--where`, compiled to a condition of SQL with bound parameters.
+
+    memory_peak_bytes > 4GiB and (status = "oom" or not name ~ "test*") and labels.team = "a"
+
+Comparisons are `= != < <= > >=` and `~`, which matches a glob. Numbers may have a unit: bytes
+(`512m`, `4GiB`) where the field is of bytes, time (`90s`, `1h30m`) where it is of seconds.
+Fields are those of `ls --fields`; a comparison with what was not measured is not true.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, NoReturn
+
+from sqlalchemy import ColumnElement, and_, func, literal, not_, or_
+
+from jobmeter.errors import UsageError
+from jobmeter.store.index.tables import job_metadata
+from jobmeter.store.query.fields import Field, check_field
+from jobmeter.units import parse_bytes, parse_seconds
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<number>-?(?:\d+(?:\.\d*)?|\.\d+)[A-Za-z0-9.]*)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_./-]+)?)
+    | (?P<sign><=|>=|!=|==|[=<>~()])
+    )""",
+    re.VERBOSE,
+)
+_MOST_DEPTH = 100
+_COMPARISONS = ("=", "==", "!=", "<", "<=", ">", ">=", "~")
+
+
+class _Token(NamedTuple):
+    kind: str  # string, number, word, sign, end
+    text: str
+    place: int
+
+
+class _Subject(NamedTuple):
+    """The left side of a comparison."""
+
+    column: ColumnElement[Any]
+    unit: str
+
+
+def compile_expression(text: str) -> ColumnElement[bool]:
+    """The condition that `text` says. UsageError, with a caret under the place, when it says none."""
+    return _Parser(text).parse()
+
+
+def label_column(key: str) -> ColumnElement[str]:
+    """The value of a label, as SQL."""
+    quoted = '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    extracted: ColumnElement[str] = func.json_extract(job_metadata.c.labels, literal(f"$.{quoted}"))
+    return extracted
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._split()
+        self._at = 0
+        self._depth = 0
+
+    def parse(self) -> ColumnElement[bool]:
+        found = self._either()
+        if self._now.kind != "end":
+            self._fail(f"{self._now.text!r} is not expected here; write `and` or `or` between comparisons")
+        return found
+
+    def _split(self) -> list[_Token]:
+        tokens, at = [], 0
+        end = len(self._text.rstrip())
+        while at < end:
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                place = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                letter = self._text[place]
+                told = "the text that begins here has no end" if letter in "\"'" else f"{letter!r} has no meaning here"
+                self._fail(told, place)
+            kind = str(match.lastgroup)
+            tokens.append(_Token(kind, match[kind], match.start(kind)))
+            at = match.end()
+        return [*tokens, _Token("end", "the end", end)]
+
+    @property
+    def _now(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _next(self) -> _Token:
+        token = self._now
+        self._at += token.kind != "end"
+        return token
+
+    def _is_word(self, *words: str) -> bool:
+        return self._now.kind == "word" and self._now.text.lower() in words
+
+    def _either(self) -> ColumnElement[bool]:
+        parts = [self._both()]
+        while self._is_word("or"):
+            self._next()
+            parts.append(self._both())
+        return or_(*parts)
+
+    def _both(self) -> ColumnElement[bool]:
+        parts = [self._one()]
+        while self._is_word("and"):
+            self._next()
+            parts.append(self._one())
+        return and_(*parts)
+
+    def _one(self) -> ColumnElement[bool]:
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            self._fail("too deep")
+        try:
+            if self._is_word("not"):
+                self._next()
+                # A run of which the figure is not known is not found by either the comparison or its opposite.
+                return not_(self._one())
+            if self._now.text == "(" and self._now.kind == "sign":
+                opened = self._next()
+                inner = self._either()
+                if self._now.text != ")" or self._now.kind != "sign":
+                    self._fail("a ) is missing to this (" if self._now.kind == "end" else "a ) is missing here",
+                               opened.place if self._now.kind == "end" else None)  # fmt: skip
+                self._next()
+                return inner.self_group()
+            return self._comparison()
+        finally:
+            self._depth -= 1
+
+    def _comparison(self) -> ColumnElement[bool]:
+        subject = self._subject()
+        operator = self._now
+        if operator.kind != "sign" or operator.text not in _COMPARISONS:
+            self._fail(f"a comparison is missing here: {' '.join(_COMPARISONS[2:])} or =")
+        self._next()
+        if operator.text == "~":
+            pattern = self._next()
+            if pattern.kind != "string":
+                self._fail('~ compares with a pattern in quotes, as "train*"', pattern.place)
+            return subject.column.op("GLOB", is_comparison=True)(_unquote(pattern.text))
+        value = self._value(subject.unit)
+        column = subject.column
+        return {
+            "=": column == value,
+            "==": column == value,
+            "!=": column != value,
+            "<": column < value,
+            "<=": column <= value,
+            ">": column > value,
+            ">=": column >= value,
+        }[operator.text]
+
+    def _subject(self) -> _Subject:
+        token = self._next()
+        if token.kind != "word" or token.text.lower() in ("and", "or", "not"):
+            told = "a field is missing here" if token.kind != "string" else "a field stands on the left, not a text"
+            self._fail(f"{told}, as memory_peak_bytes, status or labels.KEY", token.place)
+        name, _, key = token.text.partition(".")
+        if key:
+            if name != "labels":
+                self._fail("only labels have parts, as labels.team", token.place)
+            return _Subject(label_column(key), "text")
+        try:
+            field: Field = check_field(name)
+        except UsageError as error:
+            self._fail(str(error), token.place)
+        return _Subject(job_metadata.c[field.column], field.unit)
+
+    def _value(self, unit: str) -> str | float:
+        token = self._next()
+        textual = unit in ("text", "time", "json")
+        if token.kind == "string" or (token.kind == "word" and textual and token.text.lower() not in ("and", "or")):
+            if not textual:
+                self._fail(f"this field is a number ({unit}); write it without quotes", token.place)
+            return _unquote(token.text) if token.kind == "string" else token.text
+        if token.kind != "number":
+            self._fail("a value is missing here: a number, or a text in quotes", token.place)
+        if textual:
+            return token.text
+        try:
+            return _number(token.text, unit)
+        except (UsageError, ValueError) as error:
+            told = str(error) if isinstance(error, UsageError) else f"{token.text!r} is not a number"
+            self._fail(told, token.place)
+
+    def _fail(self, told: str, place: int | None = None) -> NoReturn:
+        at = self._now.place if place is None else place
+        raise UsageError(f"--where: {told}\n  {self._text}\n  {' ' * at}^")
+
+
+def _number(text: str, unit: str) -> float:
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
+    if unit == "bytes":
+        return sign * parse_bytes(digits)
+    if unit == "seconds":
+        return sign * parse_seconds(digits)
+    return sign * float(digits)
+
+
+def _unquote(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1])

@@ -1,0 +1,105 @@
+"""The runs that `check` judges; of very many, those alone that can have used too much, found by SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, func, or_, select
+
+from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES, TICK_LAG, job_of
+from jobmeter.store.index.tables import job_metadata
+from jobmeter.store.query.fields import FIELDS
+from jobmeter.store.query.selection import Row
+from jobmeter.store.store import Store
+
+MANY = 10_000
+"""Runs from which on only those are fetched that can have used too much."""
+_FAILURES = 1000
+_JOB = job_metadata.c
+_MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
+UNSUCCESSFUL = ("failed", "killed", "cancelled", "lost")
+_NEEDED = (
+    "id", "name", "status", "exit_code", "signal", "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent",
+    "cpu_mean_percent", "memory_peak_bytes", "cpu_quality", "memory_quality", "requirement_cpus",
+    "requirement_memory_bytes", "requirement_runtime_seconds", "enforced", "workflow", "workflow_run", "workflow_job",
+)  # fmt: skip
+_ATTEMPT: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.attempt")
+_JOB_NUMBER: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.job_id")
+_COLUMNS = [_JOB[FIELDS[name].column] for name in _NEEDED]
+_OF_WORKFLOWS = job_metadata.alias()
+_LATER_ATTEMPTS = select(_OF_WORKFLOWS.c.number).where(
+    _OF_WORKFLOWS.c.workflow_id.is_not(None) & (func.json_extract(_OF_WORKFLOWS.c.workflow_job, "$.attempt") > 1)
+)
+"""Found first, by the index of workflows: there are few of them among very many runs."""
+
+
+class RunsToCheck(NamedTuple):
+    total: int  # jobs: later attempts are not counted
+    rows: list[Row]  # newest first
+    is_all: bool  # else those that may have used too much, later attempts, and the last that failed
+    failed: int  # attempts, of all there are, that failed for other reasons than a limit
+
+
+def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool = False) -> RunsToCheck:
+    """The runs of which `mine` is true, `everything` of them or, if they are many, what `check` has to tell of."""
+    total = _count(store, mine)
+    unsuccessful = mine & _JOB.status.in_(UNSUCCESSFUL)
+    if everything or total <= MANY:
+        rows = judged_rows(store, mine)
+        jobs = len({job_of(row).key for row in rows})
+        return RunsToCheck(jobs, rows, True, sum(row["status"] in UNSUCCESSFUL for row in rows))
+    # Whether an attempt is judged hangs on those after it.
+    later = judged_rows(store, mine & _JOB.number.in_(_LATER_ATTEMPTS))
+    suspects = judged_rows(store, mine & _may_be_over())
+    failures = judged_rows(store, unsuccessful, _FAILURES)
+    found = {row["id"]: row for row in (*suspects, *later, *failures)}
+    jobs = total - len(later) + _without_first(store, mine, later)
+    return RunsToCheck(jobs, _newest_first(found.values()), False, _count(store, unsuccessful))
+
+
+def _without_first(store: Store, mine: ColumnElement[bool], later: Sequence[Row]) -> int:
+    """How many jobs there are of which later attempts were chosen and the first was not."""
+    keys = {job_of(row).key for row in later}
+    theirs = mine & _JOB.workflow_id.in_({str(key[0]) for key in keys}) & (_ATTEMPT == 1)
+    columns = (_JOB.workflow_id, _JOB.workflow_run, _JOB_NUMBER)
+    firsts: set[Any] = {tuple(row) for row in store.query(select(*columns).where(theirs))} if keys else set()
+    return len(keys - firsts)
+
+
+def _count(store: Store, condition: ColumnElement[bool]) -> int:
+    return int(store.query(select(func.count()).select_from(job_metadata).where(condition))[0][0])
+
+
+def _may_be_over() -> ColumnElement[bool]:
+    """True of every run that `analyse.check` finds to have used too much, and of few others."""
+    asked = 100 * _JOB.requirement_cpus
+    return or_(
+        _JOB.memory_peak_bytes > _JOB.requirement_memory_bytes,
+        _JOB.wall_seconds > _JOB.requirement_runtime_seconds,
+        _JOB.cpu_peak_percent > PEAK_OVER * asked + TICK_LAG,
+        _JOB.cpu_mean_percent > MEAN_OVER * asked,
+        _JOB.status.in_(_MET),
+    )
+
+
+def judged_rows(store: Store, condition: ColumnElement[bool], limit: int | None = None) -> list[Row]:
+    """What `analyse.check` and `analyse.size` need of runs, newest first; the newest `limit` of them."""
+    statement = select(*_COLUMNS).where(condition)
+    if limit is not None:
+        statement = statement.order_by(_JOB.started.desc()).limit(limit)
+    # Sorted here: SQLite would go through all runs in their order to sort the few that it finds.
+    return _newest_first(_row(row) for row in store.query(statement))
+
+
+def _newest_first(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: str(row.get("started")), reverse=True)
+
+
+def _row(values: Sequence[Any]) -> Row:
+    row = {name: value for name, value in zip(_NEEDED, values) if value is not None}
+    for name in ("workflow_job", "enforced"):
+        if name in row:
+            row[name] = json.loads(row[name])
+    return row

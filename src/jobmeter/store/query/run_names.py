@@ -1,0 +1,71 @@
+"""Finds the run that a person means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Row, Select, select
+
+from jobmeter.errors import UsageError
+from jobmeter.model import workflow_id
+from jobmeter.store.index.tables import job_metadata
+
+_MOST_CANDIDATES = 10
+
+
+class NoSuchRun(UsageError):
+    """Nothing is named so, and no id begins so."""
+
+
+Query = Callable[[Select[Any]], list[Row[Any]]]
+
+
+def resolve_run(query: Query, text: str) -> str:
+    """The id of the run named by id, `last`, name (its newest run) or unique prefix, tried in this order."""
+    job = job_metadata.c
+    newest = select(job.job_id).order_by(job.started.desc()).limit(1)
+    for statement in (
+        select(job.job_id).where(job.job_id == text),
+        newest if text == "last" else None,
+        newest.where(job.job_name == text),
+    ):
+        found = query(statement) if statement is not None else []
+        if found:
+            return str(found[0].job_id)
+    return _by_prefix(query, text)
+
+
+def find_workflow(query: Query, text: str) -> str | None:
+    """The id of the workflow named by id or name."""
+    job = job_metadata.c
+    for candidate in (text, workflow_id(text)):
+        if query(select(job.number).where(job.workflow_id == candidate).limit(1)):
+            return candidate
+    return None
+
+
+def nearest_name(query: Query, text: str) -> str | None:
+    """The name of a job or workflow that looks most like `text`; None when none does."""
+    import difflib
+
+    job = job_metadata.c
+    names = [str(name) for column in (job.workflow_id, job.job_name) for (name,) in query(select(column).distinct())]
+    return next(iter(difflib.get_close_matches(text, dict.fromkeys(names), n=1)), None)
+
+
+def _by_prefix(query: Query, text: str) -> str:
+    job = job_metadata.c
+    # A range, which the index of ids answers; ids are ASCII.
+    begins = (job.job_id >= text) & (job.job_id < text + "\x7f")
+    columns = (job.job_id, job.job_name, job.status, job.started)
+    found = query(select(*columns).where(begins).order_by(job.started.desc()).limit(_MOST_CANDIDATES + 1))
+    if not text or not found:
+        if text == "last":
+            raise UsageError("there are no runs yet. `jobmeter run -- COMMAND` keeps one.")
+        raise NoSuchRun(f"there is no run {text!r}: no id begins so, no job is named so. `jobmeter ls` lists runs.")
+    if len(found) == 1:
+        return str(found[0].job_id)
+    lines = [f"  {row.job_id}  {row.started}  {row.status:<9}  {row.job_name}" for row in found[:_MOST_CANDIDATES]]
+    more = ["  … and more"] if len(found) > _MOST_CANDIDATES else []
+    raise UsageError("\n".join([f"{text!r} is the beginning of several runs; write more of it:", *lines, *more]))

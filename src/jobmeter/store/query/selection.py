@@ -1,0 +1,80 @@
+"""Which runs are asked for, as a condition of SQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, or_, select, true
+
+from jobmeter.errors import UsageError
+from jobmeter.store.index.tables import job_metadata
+from jobmeter.store.query.expression import compile_expression, label_column
+from jobmeter.store.query.fields import check_field
+
+Row = dict[str, Any]
+"""One run: its fields by name; what is not known of it is absent."""
+
+
+class Selection(NamedTuple):
+    """Which runs, in which order, and how many; all of them if nothing is said."""
+
+    names: Sequence[str] = ()  # globs; one of them must match
+    statuses: Sequence[str] = ()
+    labels: Mapping[str, str] = {}
+    workflow: str | None = None  # its id
+    workflow_run: int | None = None
+    since: float | None = None  # started at that time or later, seconds since 1970
+    until: float | None = None  # started before
+    where: str | None = None  # see `jobmeter.store.query.expression`
+    sort: str = "started"
+    descending: bool = True
+    limit: int | None = None
+
+
+def condition(selection: Selection) -> ColumnElement[bool]:
+    """What SQL must find true of a run. UsageError for an expression that cannot be read."""
+    job = job_metadata.c
+    parts: list[ColumnElement[bool]] = []
+    if selection.names:
+        parts.append(or_(*(match_glob(job.job_name, name) for name in selection.names)))
+    if selection.statuses:
+        parts.append(job.status.in_(selection.statuses))
+    parts += [label_column(key) == value for key, value in selection.labels.items()]
+    if selection.workflow is not None:
+        parts.append(job.workflow_id == selection.workflow)
+    if selection.workflow_run is not None:
+        parts.append(job.workflow_run == selection.workflow_run)
+    if selection.since is not None:
+        parts.append(job.started >= iso(selection.since))
+    if selection.until is not None:
+        parts.append(job.started < iso(selection.until))
+    if selection.where:
+        parts.append(compile_expression(selection.where))
+    return and_(true(), *parts)
+
+
+def match_glob(column: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
+    if any(letter in pattern for letter in "*?["):
+        return column.op("GLOB", is_comparison=True)(pattern)
+    return column == pattern
+
+
+def ordered(selection: Selection, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """The statement that gives these columns of the runs selected, in their order."""
+    field = check_field(selection.sort)
+    if selection.limit is not None and selection.limit < 0:
+        raise UsageError(f"a limit of {selection.limit} is below 0")
+    column = job_metadata.c[field.column]
+    order = column.desc() if selection.descending else column.asc()
+    # Runs without the figure come last whichever way; `started` is always known, and its index then gives the order.
+    known = () if field.unit == "time" else (column.is_(None),)
+    statement = select(*columns).where(condition(selection)).order_by(*known, order)
+    return statement if selection.limit is None else statement.limit(selection.limit)
+
+
+def iso(timestamp: float) -> str:
+    """The form in which times stand in the index: UTC, to the millisecond."""
+    seconds, milliseconds = divmod(round(timestamp * 1000), 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{milliseconds:03d}Z"

@@ -1,0 +1,221 @@
+"""Correcting what a spec asks for, and nothing else in it: comments, layout, quotes and order stay to the letter."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jobmeter.errors import UsageError
+from jobmeter.model import Requirement
+from jobmeter.workflow.plan import Plan
+from jobmeter.workflow.spec.edit.amounts import READERS, USUAL, WRITERS
+from jobmeter.workflow.spec.edit.requirement_keys import ASKED, FIELDS, SPELLINGS, wanted
+from jobmeter.workflow.spec.edit.text_edits import Edits
+from jobmeter.workflow.spec.read import nodes
+from jobmeter.workflow.spec.read.loading import Document, parse_document, read_document
+from jobmeter.workflow.spec.read.spec_errors import nearest, quote
+
+
+def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
+    """The new text of the spec, in which the steps ask for `sizes`, rounded up; what is None there stays.
+
+    What several steps share, by name, alias or merge, becomes the largest of theirs; a step of which nothing is said
+    counts with what it asks for now. UsageError when there is no such step, or the spec is wrong.
+    """
+    from jobmeter.workflow.spec.plan.planning import make_plan
+
+    document = read_document(path)
+    plan = make_plan(document)
+    steps = {job.step for job in plan.jobs}
+    for step in sizes:
+        if step not in steps:
+            raise UsageError(f"{path}: there is no job {quote(step)}. {nearest(step, steps)}")
+    if document.format == "TOML":
+        from jobmeter.workflow.spec.edit.toml_rewrite import rewrite_toml
+
+        text = rewrite_toml(document.text, sizes)
+    else:
+        text = _rewrite_nodes(document, sizes)
+    try:
+        changed = make_plan(parse_document(path, text))
+    except UsageError as error:
+        raise UsageError(f"{path}: is written in a way that cannot be changed here ({error})") from None
+    _check_sizes(path, changed, sizes)
+    return text
+
+
+def write_spec(path: str, text: str) -> None:
+    """Puts `text` in the place of the file, all of it or nothing; its mode is kept, and a link stays one."""
+    target = os.path.realpath(path)
+    directory = os.path.dirname(target)
+    temporary = ""
+    try:
+        mode = os.stat(target).st_mode & 0o7777
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(target)[:100]}.", dir=directory)
+        with open(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _check_sizes(path: str, plan: Plan, sizes: Mapping[str, Requirement]) -> None:
+    """Makes sure that the jobs now ask for enough: a layout we do not master must not pass for a correction."""
+    for job in plan.jobs:
+        for field, name in FIELDS.items():
+            size = wanted(sizes, job.step, field)
+            asks = getattr(job.requirement, name)
+            if size is not None and (asks is None or asks < size):
+                text = WRITERS[field](size, USUAL[field])
+                raise UsageError(f"{path}: {field} of {quote(job.step)} cannot be changed here: write {text} by hand")
+
+
+class _Use(NamedTuple):
+    """One step's use of one field."""
+
+    step: str
+    field: str
+    entry: nodes.Mapping  # under `jobs`
+    asked: nodes.Mapping | None  # its requirement, inline or by name
+    value: nodes.Scalar | None
+
+
+def _rewrite_nodes(document: Document, sizes: Mapping[str, Requirement]) -> str:
+    mark = "\ufeff" if document.text.startswith("\ufeff") else ""
+    edits = Edits(document.text.removeprefix(mark) if mark else document.text, is_json=document.format == "JSON")
+    assert isinstance(document.root, nodes.Mapping), "the plan was made of it"
+    uses = list(_uses(document.root))
+    _replace_values(edits, uses, sizes)
+    _insert_values(edits, uses, sizes, _Habits(uses, document.format == "JSON"))
+    return mark + edits.result()
+
+
+def _uses(root: nodes.Mapping) -> Iterator[_Use]:
+    named: dict[str, nodes.Node] = {}
+    for requirement in getattr(_value(root, ASKED), "items", []):
+        name = _value(requirement, "name")
+        if isinstance(name, nodes.Scalar):
+            named[name.value] = requirement
+    for entry in getattr(_value(root, "jobs"), "items", []):
+        step = _value(entry, "name")
+        assert isinstance(step, nodes.Scalar), "the plan was made of it"
+        asked = _value(entry, ASKED)
+        if isinstance(asked, nodes.Scalar):
+            asked = None if asked.is_nothing else named.get(asked.value)
+        assert not isinstance(asked, (nodes.Scalar, nodes.Sequence)), "the plan was made of it"
+        for field, spellings in SPELLINGS.items():
+            values = [_value(asked, spelling) for spelling in spellings] if asked is not None else []
+            found = [value for value in values if isinstance(value, nodes.Scalar) and not value.is_nothing]
+            yield _Use(step.value, field, entry, asked, found[0] if found else None)
+
+
+def _value(mapping: nodes.Node | None, key: str) -> nodes.Node | None:
+    if isinstance(mapping, nodes.Mapping):
+        for name, _, value in nodes.merged(mapping):
+            if name == key:
+                return value
+    return None
+
+
+def _replace_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirement]) -> None:
+    """Each value that is written down becomes what the largest of its users needs."""
+    shared: dict[int, list[_Use]] = {}
+    for use in uses:
+        if use.value is not None:
+            shared.setdefault(id(use.value), []).append(use)
+    for users in shared.values():
+        value, field = users[0].value, users[0].field
+        assert value is not None, "that is how they were chosen"
+        now = READERS[field](value.value)
+        needs = [wanted(sizes, use.step, use.field) for use in users]
+        largest = max(now if need is None else need for need in needs)
+        if largest != now:
+            edits.replace(value, WRITERS[field](largest, value.value))
+
+
+class _Habits:
+    """How this spec writes what it asks for; new values follow it."""
+
+    def __init__(self, uses: list[_Use], is_json: bool) -> None:
+        self._is_json = is_json
+        self._like: dict[str, nodes.Scalar] = {}
+        self._keys: dict[str, str] = {}
+        self.in_lines = False  # each key on a line of its own
+        for use in uses:
+            if use.value is not None:
+                self._like.setdefault(use.field, use.value)
+            if isinstance(use.asked, nodes.Mapping):
+                self.in_lines = self.in_lines or not use.asked.flow
+                for key in SPELLINGS[use.field]:
+                    if _value(use.asked, key) is not None:
+                        self._keys.setdefault(use.field, key)
+
+    def key(self, field: str) -> str:
+        return self._keys.get(field, field)
+
+    def value(self, field: str, size: float) -> str:
+        like = self._like.get(field)
+        if like is not None and like.style not in ("|", ">"):
+            return f"{like.style}{WRITERS[field](size, like.value)}{like.style}"
+        text = WRITERS[field](size, USUAL[field])
+        return f'"{text}"' if self._is_json and field in ("memory", "runtime") else text
+
+    def braces(self, values: Mapping[str, float]) -> str:
+        """The whole of a requirement on one line."""
+        quote = '"' if self._is_json else ""
+        pairs = [f"{quote}{self.key(field)}{quote}: {self.value(field, size)}" for field, size in values.items()]
+        return "{" + ", ".join(pairs) + "}"
+
+
+def _insert_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirement], habits: _Habits) -> None:
+    """What a step needs and nobody wrote down is added: to its requirement, or with one to the job."""
+    missing: dict[int, tuple[_Use, dict[str, float]]] = {}
+    for use in uses:
+        size = wanted(sizes, use.step, use.field)
+        if use.value is None and size is not None:
+            owner = use.entry if use.asked is None else use.asked
+            values = missing.setdefault(id(owner), (use, {}))[1]
+            values[use.field] = max(size, values.get(use.field, 0))
+    for use, values in missing.values():
+        if use.asked is not None:
+            _add_fields(edits, use.asked, values, habits)
+        else:
+            _add_requirement(edits, use.entry, values, habits)
+
+
+def _add_fields(edits: Edits, asked: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
+    new = {}
+    for field, size in values.items():
+        empty = _own_key(asked, SPELLINGS[field])
+        if empty is not None:
+            edits.fill(empty, habits.value(field, size))
+        else:
+            new[habits.key(field)] = habits.value(field, size)
+    if new:
+        edits.insert(asked, new)
+
+
+def _add_requirement(edits: Edits, entry: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
+    empty = _own_key(entry, (ASKED,))
+    if empty is not None:
+        edits.fill(empty, habits.braces(values))
+    elif entry.flow or not habits.in_lines:
+        edits.insert(entry, {ASKED: habits.braces(values)})
+    else:
+        start = edits.newline + edits.indentation_within(entry)
+        lines = [f"{start}{habits.key(field)}: {habits.value(field, size)}" for field, size in values.items()]
+        edits.insert(entry, {ASKED: "".join(lines)})
+
+
+def _own_key(mapping: nodes.Mapping, names: tuple[str, ...]) -> nodes.Scalar | None:
+    for key, _ in mapping.pairs:
+        if isinstance(key, nodes.Scalar) and key.value in names:
+            return key
+    return None

@@ -1,0 +1,123 @@
+"""Changing a text at the places of its nodes, and nowhere else: YAML and JSON alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as Map
+
+from jobmeter.workflow.spec.read.nodes import Mapping, Scalar
+
+_PREFIX = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor, a tag
+_STEP = "  "  # of indentation
+
+
+class Edits:
+    """Gathers changes of a text and makes them all at once, so that places stay valid."""
+
+    def __init__(self, text: str, *, is_json: bool) -> None:
+        self._text = text
+        self._is_json = is_json
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self._changes: list[tuple[int, int, str]] = []
+
+    def result(self) -> str:
+        text = self._text
+        for start, end, new in sorted(self._changes, key=lambda change: change[0], reverse=True):
+            text = text[:start] + new + text[end:]
+        return text
+
+    def replace(self, scalar: Scalar, value: str) -> None:
+        """Another value in the place of this one, in its quotes, its anchor kept."""
+        start, end = scalar.start.index, scalar.end.index
+        old = self._text[start:end]
+        prefix = _PREFIX.match(old)
+        assert prefix is not None, "it matches nothing too"
+        if scalar.style in ("|", ">"):  # it ends with the line after it
+            ending = old[len(old.rstrip()) :]
+            self._change(start + prefix.end(), end, value + ending)
+        else:
+            self._change(start + prefix.end(), end, _quoted(value, scalar.style))
+
+    def fill(self, key: Scalar, value: str) -> None:
+        """A value for a key that has none, or `null`."""
+        colon = self._text.index(":", key.end.index) + 1
+        nothing = re.compile(r"[ \t]*(?:~|null|Null|NULL)(?=[\s,}]|$)").match(self._text, colon)
+        self._change(colon, nothing.end() if nothing is not None else colon, f" {value}")
+
+    def insert(self, mapping: Mapping, pairs: Map[str, str]) -> None:
+        """New keys with their values, behind those that are there. A value of several lines begins with a line end."""
+        if mapping.flow:
+            self._insert_in_braces(mapping, pairs)
+        else:
+            self._insert_lines(mapping, pairs)
+
+    def _insert_in_braces(self, mapping: Mapping, pairs: Map[str, str]) -> None:
+        quote = self._key_quote(mapping)
+        written = [f"{_quoted(key, quote)}: {value}" for key, value in pairs.items()]
+        last = self._last_end(mapping)
+        if last is None:  # without keys, or with one at its end that has no value
+            brace = self._text.index("{", mapping.start.index) + 1
+            self._change(brace, brace, ", ".join(written) + (", " if mapping.pairs else ""))
+            return
+        separator = ", "
+        key = mapping.pairs[-1][0]
+        line_end = re.compile(r"[ \t]*,?[ \t]*\r?\n").match(self._text, last)
+        if key.start.line != mapping.start.line and line_end is not None:
+            separator = f",{self.newline}{self._indentation(key.start.index)}"
+        self._change(last, last, "".join(separator + pair for pair in written))
+
+    def _insert_lines(self, mapping: Mapping, pairs: Map[str, str]) -> None:
+        first = mapping.pairs[0][0]
+        indentation = " " * (first.start.index - self._line_start(first.start.index))
+        quote = self._key_quote(mapping)
+        lines = [_quoted(key, quote) + self._after_key(value) for key, value in pairs.items()]
+        for (key, value), end in reversed(list(zip(mapping.pairs, mapping.ends))):
+            is_empty = isinstance(value, Scalar) and value.is_nothing
+            if key.start.line == end.line and not is_empty:
+                at = self._line_end(end.index)
+                self._change(at, at, "".join(f"{self.newline}{indentation}{line}" for line in lines))
+                return
+        # Every value goes over several lines: what is before the first key is safe.
+        at = first.start.index
+        self._change(at, at, "".join(f"{line}{self.newline}{indentation}" for line in lines))
+
+    def _after_key(self, value: str) -> str:
+        return f":{value}" if value.startswith(self.newline) else f": {value}"
+
+    def indentation_within(self, mapping: Mapping) -> str:
+        """Where the lines of a mapping begin that is a value in this one."""
+        first = mapping.pairs[0][0].start.index
+        return " " * (first - self._line_start(first)) + _STEP
+
+    def _last_end(self, mapping: Mapping) -> int | None:
+        if not mapping.pairs:
+            return None
+        value, end = mapping.pairs[-1][1], mapping.ends[-1]
+        return None if isinstance(value, Scalar) and not value.style and not value.value else end.index
+
+    def _key_quote(self, mapping: Mapping) -> str:
+        if self._is_json:
+            return '"'
+        styles = {key.style for key, _ in mapping.pairs if isinstance(key, Scalar)}
+        return styles.pop() if len(styles) == 1 else ""
+
+    def _line_start(self, index: int) -> int:
+        return self._text.rfind("\n", 0, index) + 1
+
+    def _line_end(self, index: int) -> int:
+        end = self._text.find("\n", index)
+        if end < 0:
+            return len(self._text)
+        return end - 1 if self._text[end - 1] == "\r" else end
+
+    def _indentation(self, index: int) -> str:
+        """The white space before what stands first on the line."""
+        match = re.compile(r"[ \t]*").match(self._text, self._line_start(index))
+        return match[0] if match is not None else ""
+
+    def _change(self, start: int, end: int, new: str) -> None:
+        self._changes.append((start, end, new))
+
+
+def _quoted(value: str, style: str) -> str:
+    return f"{style}{value}{style}" if style in ("'", '"') else value

@@ -1,0 +1,1 @@
+"""Making the plan of a spec: sweeps expanded, names, commands and dependencies resolved."""

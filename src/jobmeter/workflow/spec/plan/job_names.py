@@ -1,0 +1,25 @@
+"""Which names jobs may have: each also names files, and stands in tables."""
+
+from __future__ import annotations
+
+import re
+
+from jobmeter.workflow.spec.read.spec_errors import Problem, quote
+
+LONGEST = 235
+"""Bytes: file systems take 255, of which we need some for the attempt and the ending."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def check_name(name: str) -> None:
+    """Problem when a job cannot have that name."""
+    if not name.strip():
+        raise Problem("the name is empty")
+    if "/" in name:
+        raise Problem(f"{quote(name)} has a slash, and files are named after the job. Use _ or - instead.")
+    if name in (".", ".."):
+        raise Problem(f"{quote(name)} cannot be a name, because files are named after the job")
+    if _CONTROL.search(name):
+        raise Problem(f"{quote(name)} has a control character")
+    if len(name.encode()) > LONGEST:
+        raise Problem(f"{quote(name)} is longer than {LONGEST} bytes, and files are named after the job")

@@ -1,0 +1,129 @@
+"""Sweeps: the values that parameters take, and texts with `{i}` or `{i:03d}` filled in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from jobmeter.workflow.spec.read.spec_errors import Problem, quote
+
+MOST_JOBS = 1_000_000
+_RANGE = re.compile(
+    r"\s*(-?\d{1,15}(?:\.\d{1,15})?)\s*:\s*(-?\d{1,15}(?:\.\d{1,15})?)(?:\s*:\s*(-?\d{1,15}(?:\.\d{1,15})?))?\s*"
+)
+_DASH = re.compile(r"\d+-\d+")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+Values = dict[str, str]
+"""The value of each parameter, as text."""
+
+
+def parameter_values(name: str, written: str | list[str]) -> list[str]:
+    """What the parameter goes through: a list, a range `1:100` or `0:1:0.1` with its end, or `[a, b]`."""
+    if not _NAME.fullmatch(name):
+        raise Problem(f"{quote(name)} cannot be the name of a parameter: use letters, digits and _")
+    if isinstance(written, list):
+        values = written
+    elif match := _RANGE.fullmatch(written):
+        return _range(written, match[1], match[2], match[3] or "1")
+    elif written.strip().startswith("[") and written.strip().endswith("]"):
+        inner = written.strip()[1:-1]
+        values = [item.strip().strip("'\"") for item in inner.split(",")] if inner.strip() else []
+    elif _DASH.fullmatch(written):
+        raise Problem(f"{quote(written)} is no range. Write {written.replace('-', ':')}, or a list.")
+    else:
+        values = [written]
+    if not values:
+        raise Problem("has no values")
+    return values
+
+
+def _range(written: str, first: str, last: str, step: str) -> list[str]:
+    """Its numbers, the last included; decimal, so that 0.1 and 0.1 are 0.2 also after the hundredth time."""
+    begin, end, by = Decimal(first), Decimal(last), Decimal(step)
+    if by == 0:
+        raise Problem(f"{quote(written)} has a step of 0")
+    count = math.floor((end - begin) / by) + 1
+    if count < 1:
+        raise Problem(f"{quote(written)} is an empty range")
+    if count > MOST_JOBS:
+        raise too_many(count)
+    return [str(begin + by * number) for number in range(count)]
+
+
+def too_many(count: int) -> Problem:
+    return Problem(f"this makes {count:,} jobs, and {MOST_JOBS:,} are the most there can be")
+
+
+def combinations(parameters: Mapping[str, list[str]], mode: str) -> Iterator[Values]:
+    """The values of each job: all with all, the first parameter changing slowest, or side by side."""
+    names = list(parameters)
+    lists = parameters.values()
+    rows = zip(*lists) if mode == "zip" else itertools.product(*lists)
+    return (dict(zip(names, row)) for row in rows)
+
+
+def count_combinations(parameters: Mapping[str, list[str]], mode: str) -> int:
+    """How many jobs that makes. Problem for lists that cannot stand side by side."""
+    lengths = {name: len(values) for name, values in parameters.items()}
+    if mode == "zip":
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise Problem(f"with parameter_mode zip all need the same number of values: {told}")
+        return next(iter(lengths.values()), 1)
+    return math.prod(lengths.values())
+
+
+class Filler:
+    """Fills the parameters of one sweep into texts. Other braces, and `${i}` of the shell, stay as they are."""
+
+    def __init__(self, names: list[str]) -> None:
+        anyone = "|".join(map(re.escape, names))
+        self._placeholder = re.compile(rf"(?<!\$)\{{({anyone})(?::([^{{}}]*))?\}}") if names else None
+        self._templates: dict[str, list[tuple[str, str, str]]] = {}
+
+    def fill(self, text: str, values: Values) -> str:
+        """`text` with the values in it. Problem when one cannot be written in the way that is asked for."""
+        parts = self._templates.get(text)
+        if parts is None:
+            parts = self._templates[text] = self._parts(text)
+        if not parts:
+            return text
+        return "".join([before + _written(name, spec, values) for before, name, spec in parts])
+
+    def mentioned(self, text: str) -> set[str]:
+        """The parameters that `text` has a place for."""
+        return {name for _, name, _ in self._parts(text) if name}
+
+    def _parts(self, text: str) -> list[tuple[str, str, str]]:
+        """What stands before each placeholder, its name and its format; nothing without any."""
+        if self._placeholder is None or "{" not in text:
+            return []
+        parts, at = [], 0
+        for match in self._placeholder.finditer(text):
+            parts.append((text[at : match.start()], match[1], match[2] or ""))
+            at = match.end()
+        return [*parts, (text[at:], "", "")] if parts else []
+
+
+def _written(name: str, spec: str, values: Values) -> str:
+    if not name:
+        return ""
+    value = values[name]
+    return _formatted(name, spec, value) if spec else value
+
+
+def _formatted(name: str, spec: str, value: str) -> str:
+    """The value by a format such as `03d`, as the first of whole number, number and text that it fits."""
+    if re.search(r"\d{4}", spec):
+        raise Problem(f"{{{name}:{spec}}} is wider than any name may be")
+    readers: tuple[type[int] | type[float] | type[str], ...] = (int, float, str)
+    for read in readers:
+        try:
+            return format(read(value), spec)
+        except (ValueError, OverflowError):
+            continue
+    raise Problem(f"{{{name}:{spec}}} cannot be written for the value {quote(value)}")

@@ -1,0 +1,1 @@
+"""Reading a spec: its file, every value with its line, and what the schema says of it."""

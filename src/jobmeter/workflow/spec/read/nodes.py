@@ -1,0 +1,151 @@
+"""A document as it stands in its file: every value with the place where it was written.
+
+Scalars keep the text that a person wrote. What it means is decided by the field it
+is for: `1.10` is a version among labels and a number among cpus, `on` is a key, and
+`01:30:00` is no number to the base of 60.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol, Union
+
+from jobmeter.workflow.spec.read.spec_errors import Path, Problem, quote
+
+
+class Mark(Protocol):
+    """A place in a text; as ruamel.yaml has it."""
+
+    @property
+    def index(self) -> int:
+        """The characters before it."""
+
+    @property
+    def line(self) -> int:
+        """The lines before it."""
+
+
+class Place:
+    """A `Mark` of our own."""
+
+    __slots__ = ("index", "line")
+
+    def __init__(self, index: int, line: int) -> None:
+        self.index = index
+        self.line = line
+
+
+class Scalar:
+    """A text, a number, a truth value or nothing."""
+
+    __slots__ = ("end", "start", "style", "value")
+
+    def __init__(self, value: str, start: Mark, end: Mark, style: str) -> None:
+        self.value = value
+        self.start = start
+        self.end = end
+        self.style = style  # its quote, `|` or `>`; empty for what is written plainly
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self.style and self.value in _NOTHING
+
+
+class Sequence:
+    """Nodes, one after the other."""
+
+    __slots__ = ("end", "flow", "items", "start")
+
+    def __init__(self, start: Mark, flow: bool) -> None:
+        self.start = start
+        self.end = start
+        self.flow = flow  # written in brackets
+        self.items: list[Node] = []
+
+
+class Mapping:
+    """Pairs of nodes. What is merged into it by `<<` stands among them."""
+
+    __slots__ = ("end", "ends", "flow", "pairs", "start")
+
+    def __init__(self, start: Mark, flow: bool) -> None:
+        self.start = start
+        self.end = start
+        self.flow = flow  # written in braces
+        self.pairs: list[tuple[Node, Node]] = []
+        self.ends: list[Mark] = []  # of each pair: an alias ends elsewhere than the node that it is
+
+
+Node = Union[Scalar, Sequence, Mapping]
+"""An alias is the node that it stands for: the same object at several places."""
+
+MERGE = "<<"
+_NOTHING = frozenset(("", "~", "null", "Null", "NULL"))
+
+
+def merged(mapping: Mapping) -> Iterator[tuple[str, Node, Node]]:
+    """The keys of `mapping`, each with its node and its value; its own go before what is merged into it."""
+    seen = set()
+    for key, value in mapping.pairs:
+        if isinstance(key, Scalar) and not is_merge(key):
+            seen.add(key.value)
+            yield key.value, key, value
+    for key, value in mapping.pairs:
+        if isinstance(key, Scalar) and is_merge(key):
+            for source in value.items if isinstance(value, Sequence) else [value]:
+                for name, name_node, inner in merged(source) if isinstance(source, Mapping) else ():
+                    if name not in seen:
+                        seen.add(name)
+                        yield name, name_node, inner
+
+
+def is_merge(key: Scalar) -> bool:
+    return key.value == MERGE and not key.style
+
+
+def find(root: Node, path: Path) -> tuple[Node, Node | None]:
+    """The node at `path` and the key it has there: as far as the path goes in this document."""
+    node, key = root, None
+    for part in path:
+        step = _step(node, part)
+        if step is None:
+            break
+        node, key = step
+    return node, key
+
+
+def _step(node: Node, part: str | int) -> tuple[Node, Node | None] | None:
+    if isinstance(node, Sequence) and isinstance(part, int) and part < len(node.items):
+        return node.items[part], None
+    if isinstance(node, Mapping):
+        for name, key, value in merged(node):
+            if name == part:
+                return value, key
+    return None
+
+
+def values(node: Node) -> Any:
+    """The values alone: dicts, lists, texts, and None for nothing. Problem when a key is written twice."""
+    if isinstance(node, Scalar):
+        return None if not node.style and node.value in _NOTHING else node.value
+    if isinstance(node, Sequence):
+        return [values(item) for item in node.items]
+    found = {key.value if isinstance(key, Scalar) else None: values(value) for key, value in node.pairs}
+    if len(found) != len(node.pairs) or None in found or MERGE in found:
+        _check_keys(node)
+        return {name: values(value) for name, _, value in merged(node)}
+    return found
+
+
+def _check_keys(mapping: Mapping) -> None:
+    seen = set()
+    for key, value in mapping.pairs:
+        if not isinstance(key, Scalar):
+            raise Problem("a key must be a word", line=key.start.line + 1)
+        if key.value in seen:
+            raise Problem(f"the key {quote(key.value)} stands here for the second time", line=key.start.line + 1)
+        seen.add(key.value)
+        if is_merge(key):
+            sources = value.items if isinstance(value, Sequence) else [value]
+            if not all(isinstance(source, Mapping) for source in sources):
+                raise Problem("only mappings can be merged by '<<'", line=key.start.line + 1)

@@ -1,0 +1,121 @@
+"""What `check` prints, to the letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Failure, Job, Line, Resource, Tally
+from jobmeter.analyse.opportunity import Opportunity
+from jobmeter.report.check import amount, cells, failure_lines, headline, opportunity_text, signed_percent, style
+
+GIB = 2**30
+
+
+def line(
+    resource: Resource, specified: float, used: float, *, at_least: bool = False, cause: str | None = None
+) -> Line:
+    return Line(Job(15, "train_model", "train_model", 1, "run15"), resource, specified, used, at_least, True, cause)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (line(MEMORY, 8 * GIB, 10.5 * GIB), "15 · train_model · Memory · 8.00 GB · 10.50 GB · +31.3%"),
+        (line(CPU, 800, 950.5), "15 · train_model · CPU · 800% (8 cores) · 950.5% · +18.8%"),
+        (line(CPU, 100, 50), "15 · train_model · CPU · 100% (1 core) · 50.0% · -50.0%"),
+        (line(RUNTIME, 7200, 9900.0), "15 · train_model · Runtime · 2h 0m 0s · 2h 45m 0s · +37.5%"),
+        (line(MEMORY, 8 * GIB, 10.5 * GIB, at_least=True), "15 · train_model · Memory · 8.00 GB · ≥ 10.50 GB · +31.3%"),
+        (
+            line(MEMORY, 8 * GIB, 8 * GIB, at_least=True, cause="out of memory"),
+            "15 · train_model · Memory · 8.00 GB · ≥ 8.00 GB · out of memory",
+        ),
+    ],
+)
+def test_a_line_is_what_was_asked_what_was_used_and_how_much_over(found: Line, expected: str) -> None:
+    assert expected == " · ".join(cells(found))
+
+
+def test_a_later_attempt_is_marked() -> None:
+    again = line(MEMORY, 1, 2)._replace(job=Job(15, "train_model", "train_model", 2, "run15b"))
+    assert "train_model (attempt 2)" == cells(again)[1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(12, "12s"), (2700, "45m 0s"), (7200, "2h 0m 0s"), (12.44, "12.4s"), (0.35, "0.35s"), (93600, "26h 0m 0s")],
+)
+def test_times_are_hours_minutes_and_seconds(seconds: float, expected: str) -> None:
+    assert expected == amount(seconds, "seconds")
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(512 * 2**20, "512.00 MB"), (3 * 2**10, "3.00 KB"), (2000 * GIB, "2,000.00 GB")]
+)
+def test_memory_below_a_gigabyte_is_in_smaller_units(size: float, expected: str) -> None:
+    assert expected == amount(size, "bytes")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(31.25, "+31.3%"), (-87.25, "-87.3%"), (0.0, "+0.0%"), (-0.01, "+0.0%")]
+)
+def test_half_a_tenth_of_a_percent_is_rounded_away_from_zero(value: float, expected: str) -> None:
+    assert expected == signed_percent(value)
+
+
+def test_the_headline_counts_jobs_and_not_lines() -> None:
+    two = [line(MEMORY, 1, 2), line(RUNTIME, 1, 2)]
+    assert "1 of 14 jobs used more than it asked for" == headline(two, Tally(14))
+    other = line(MEMORY, 1, 2)._replace(job=Job(3, "a", "a", 1, "run3"))
+    assert "2 of 14 jobs used more than they asked for" == headline([*two, other], Tally(14))
+    assert "All 14 jobs stayed within what they asked for" == headline([], Tally(14))
+    assert "The job stayed within what it asked for" == headline([], Tally(1))
+    assert "The job used more than it asked for" == headline(two, Tally(1))
+
+
+def test_who_asked_for_nothing_is_not_said_to_have_kept_to_it() -> None:
+    assert "The job asked for nothing" == headline([], Tally(1, asked_nothing=1))
+    assert "None of 14 jobs asked for anything" == headline([], Tally(14, asked_nothing=14))
+    expected = "5 of 14 jobs stayed within what they asked for; 9 asked for nothing"
+    assert expected == headline([], Tally(14, asked_nothing=9))
+
+
+def test_jobs_that_still_run_are_told_as_such() -> None:
+    assert "The job is still running" == headline([], Tally(1, running=1))
+    assert "All 2 jobs are still running" == headline([], Tally(2, running=2))
+    assert "1 of 2 jobs stayed within what it asked for; 1 is still running" == headline([], Tally(2, running=1))
+    over = [line(MEMORY, 1, 2)]
+    assert "1 of 3 jobs used more than it asked for; 2 are still running" == headline(over, Tally(3, running=2))
+
+
+def test_attempts_of_one_job_are_one_job_in_the_headline() -> None:
+    first, second = (
+        line(MEMORY, 1, 2)._replace(job=Job(15, "a", "a", attempt, f"run{attempt}", "flow", 1)) for attempt in (1, 2)
+    )
+    assert "1 of 9 jobs used more than it asked for" == headline([first, second], Tally(9))
+    other_run = second._replace(job=second.job._replace(workflow_run=2))
+    assert "2 of 9 jobs used more than they asked for" == headline([first, other_run], Tally(9))
+
+
+def test_failures_are_aligned() -> None:
+    failures = [
+        Failure(Job(9, "fetch", "fetch", 1, "a"), "failed", "x"),
+        Failure(Job(10, "go", "go", 2, "b"), "lost", "y"),
+    ]
+    assert ["9   fetch           x", "10  go (attempt 2)  y"] == failure_lines(failures)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [("+31.3%", "red"), ("out of memory", "red"), ("-5.0%", ""), ("+0.0%", "")]
+)
+def test_only_what_is_over_is_red(content: str, expected: str) -> None:
+    assert expected == style("Over-Utilization", content)
+
+
+def test_an_opportunity_says_what_it_would_free() -> None:
+    memory = Opportunity("preprocess", MEMORY, 1, 8 * GIB, 1.2 * GIB, 6.5 * GIB, 6.5 / 6 * GIB)
+    assert (
+        "preprocess: asked for 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run"
+        == opportunity_text(memory)
+    )
+    cpus = Opportunity("preprocess", CPU, 1, 8, 1.9, 6, 1.0)
+    assert "preprocess: asked for 8 CPUs, used 1.9 at most: 6 less would free 1 core-h a run" == opportunity_text(cpus)
