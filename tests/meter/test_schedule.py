@@ -50,10 +50,10 @@ def test_an_interval_below_the_first_gap_is_kept_to() -> None:
     [
         (0.0, True, 0.005),
         (0.1, False, 0.005),
-        (2.0, True, 0.02),
-        (2.0, False, 0.03),
+        (2.0, True, 0.04),
+        (2.0, False, 0.06),
         (60.0, True, 0.1),
-        (60.0, False, 0.4),
+        (60.0, False, 0.6),
     ],
 )
 def test_peeks_grow_rarer_with_the_age_of_a_job_and_more_so_when_it_did_nothing(

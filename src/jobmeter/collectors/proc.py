@@ -138,7 +138,8 @@ class ProcSource:
             {target.main: target.command} if target.command else {},
             announced=only_child,  # a shepherd reports the end of its child at once
         )
-        self._peeks = Allowance(share=0.01, at_first=0.015)
+        # With a group, memory is read there: what is left to see is who comes and goes.
+        self._peeks = Allowance(0.01, at_first=0.015) if target.group is None else Allowance(0.005, at_first=0.005)
         self._search = Allowance(share=0.005, at_first=0.002)
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
@@ -272,7 +273,7 @@ class ProcSource:
 
     def outran(self, cpu_nanoseconds: int) -> bool:
         """Whether the tree used more CPU than that, beyond what ticks may blur, or has whom perf cannot follow."""
-        if self._unreadable.keys() & self._accounts.keys():
+        if self._unreadable and self._unreadable.keys() & self._accounts.keys():
             return True
         return (self._totals[0] - self._base[0]) / TICKS_PER_SECOND > cpu_nanoseconds / 1e9 * 1.05 + 0.05
 

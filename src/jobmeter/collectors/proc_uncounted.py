@@ -49,6 +49,8 @@ class UncountedMemory:
         self._creators: set[int] = set()
         self._largest = 0
         self._not_found = 0
+        self._looked_at: tuple[object, ...] = ()
+        self._seen: tuple[list[Status], OpenFiles]
         self.behind = False  # something may have changed and could not be looked at yet
         self._uses_it = False  # the job was seen to use shared memory or huge pages
 
@@ -83,10 +85,13 @@ class UncountedMemory:
         )
         if not (pool or shmem_grown or tables_grown or swap_grown):
             return None
-        seen = self._look(alive, with_files=pool or shmem_grown)
-        if seen is None:
-            return None
-        statuses, files = seen
+        mark = _mark(hints, alive, noise)
+        if pool or mark != self._looked_at:
+            seen = self._look(alive, with_files=pool or shmem_grown)
+            if seen is None:
+                return None
+            self._looked_at, self._seen = mark, seen
+        statuses, files = self._seen
         hugetlb = self._hugetlb(hints, alive, statuses, files) if pool else None
         extra = sum((status.swap or 0) + status.page_tables for status in statuses) + (hugetlb or 0)
         if shmem_grown:
@@ -179,6 +184,12 @@ class UncountedMemory:
 
             self._not_found = max(self._not_found, grown - self._segments())
             self._uses_it = self._uses_it or has_new_file(self._machine, os.getuid(), self._began)
+
+
+def _mark(hints: MemoryHints, alive: list[Process], noise: float) -> tuple[object, ...]:
+    """What changes when a look would find something else: the machine's amounts, coarsely, and who lives."""
+    amounts = (hints.shmem, hints.page_tables, hints.swapped, hints.hugetlb_used)
+    return (*(round(2 * amount / noise) for amount in amounts), tuple(process.identity for process in alive))
 
 
 def _pages_on_demand(machine: Machine) -> bool:

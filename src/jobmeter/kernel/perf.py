@@ -6,13 +6,17 @@ with the job's first instruction and is carried into every fork, waited for or n
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import functools
 import os
+from struct import Struct
+from typing import TYPE_CHECKING
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine, read_text
+
+if TYPE_CHECKING:
+    from ctypes import CDLL
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241, "ppc64le": 319, "s390x": 331, "riscv64": 241}
 _HARDWARE, _SOFTWARE = 0, 1
@@ -29,21 +33,9 @@ _TIMES = 1 | 2  # PERF_FORMAT_TOTAL_TIME_ENABLED | _RUNNING
 _CLOEXEC = 8
 
 
-class _Attributes(ctypes.Structure):
-    """struct perf_event_attr, its first 64 bytes (PERF_ATTR_SIZE_VER0): all that counting needs."""
-
-    _fields_ = [
-        ("type", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("config", ctypes.c_uint64),
-        ("sample_period", ctypes.c_uint64),
-        ("sample_type", ctypes.c_uint64),
-        ("read_format", ctypes.c_uint64),
-        ("flags", ctypes.c_uint64),
-        ("wakeup_events", ctypes.c_uint32),
-        ("bp_type", ctypes.c_uint32),
-        ("config1", ctypes.c_uint64),
-    ]
+_ATTRIBUTES = Struct("=2I5Q2IQ")
+"""struct perf_event_attr, its first 64 bytes (PERF_ATTR_SIZE_VER0), all that counting needs: type, size, config,
+sample_period, sample_type, read_format, flags, wakeup_events, bp_type, config1."""
 
 
 class Event:
@@ -110,14 +102,18 @@ def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *
 
 
 @functools.cache
-def _libc() -> ctypes.CDLL:
+def _libc() -> CDLL:
+    import ctypes
+
     return ctypes.CDLL(None, use_errno=True)
 
 
 def _open(number: int, name: str, thread: int, flags: int) -> int:
+    import ctypes
+
     kind, config = _EVENTS[name]
-    attributes = _Attributes(type=kind, size=64, config=config, read_format=_TIMES, flags=flags)
-    descriptor: int = _libc().syscall(number, ctypes.byref(attributes), thread, -1, -1, ctypes.c_ulong(_CLOEXEC))
+    attributes = _ATTRIBUTES.pack(kind, _ATTRIBUTES.size, config, 0, 0, _TIMES, flags, 0, 0, 0)
+    descriptor: int = _libc().syscall(number, attributes, thread, -1, -1, ctypes.c_ulong(_CLOEXEC))
     if descriptor < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

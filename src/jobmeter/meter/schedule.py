@@ -31,8 +31,8 @@ SHORTEST_PEEK = 0.005
 def peek_gap(elapsed: float, *, ran: bool) -> float:
     """Seconds until the next look, between samples, at the levels of a job.
 
-    A level that changes unseen for 1 % of the time so far moves a mean by 1 % of the change: so the gaps grow with the
-    job, and become longer for one that did not run since the last look, and so changed nothing.
+    A level that changes unseen for 1 % of the time so far moves a mean by 1 % of the change, and half a gap is what a
+    change is seen late on average: so the gaps grow with the job. They are longer while it does not run.
     """
-    share, longest = (0.01, 0.1) if ran else (0.015, 0.4)
+    share, longest = (0.02, 0.1) if ran else (0.03, 0.6)
     return min(max(elapsed * share, SHORTEST_PEEK), longest)

@@ -140,16 +140,18 @@ def own_directories(machine: Machine) -> tuple[dict[str, str], str | None]:
 
 def create_group(machine: Machine, name: str) -> Group:
     """Make a group for the job `name`; NoData, with what it would need, where that is not allowed."""
-    from jobmeter.kernel.cgroup import v1, v2
-
     full_name = f"{PREFIX}{os.getpid()}-{name}"
     with CHANGING:
         by_controller, unified = own_directories(machine)
         if "memory" in by_controller or "cpuacct" in by_controller:
             if "hugetlb" in by_controller and not read_memory_hints(machine).hugetlb_pool:
                 del by_controller["hugetlb"]  # a group more costs each run, and there is nothing to count
+            from jobmeter.kernel.cgroup import v1
+
             return v1.create(by_controller, full_name)
         if unified is not None:
+            from jobmeter.kernel.cgroup import v2
+
             return v2.create(unified, full_name)
     raise NoData("no cgroup hierarchy is mounted here")
 
@@ -187,13 +189,15 @@ def _process_exists(pid: int) -> bool:
 
 def enclosing_oom_kills(machine: Machine) -> int | None:
     """How often the kernel's OOM killer struck in the cgroup that surrounds this process."""
-    from jobmeter.kernel.cgroup import v1, v2
-
     try:
         by_controller, unified = own_directories(machine)
         if "memory" in by_controller:
+            from jobmeter.kernel.cgroup import v1
+
             return v1.oom_kills(by_controller["memory"])
         if unified is not None and os.path.exists(f"{unified}/memory.events"):
+            from jobmeter.kernel.cgroup import v2
+
             return v2.oom_kills(unified)
         for line in read_text(f"{machine.proc}/vmstat").splitlines():
             if line.startswith("oom_kill "):
