@@ -124,8 +124,9 @@ def meter(*command: str, options: Sequence[str] = (), user: int = 0, **more: Any
     return Metered(result.returncode, record, result.stdout, result.stderr, truth)
 
 
-def meter_load(name: str, *, options: Sequence[str] = (), user: int = 0) -> Metered:
+def meter_load(name: str, *, options: Sequence[str] = (), user: int = 0, **more: Any) -> Metered:
     """A load of benchmarks/loads.py, with what it knows of itself in `truth`."""
-    done = meter(interpreter(), f"{readable_copy()}/benchmarks/loads.py", name, "@", options=options, user=user)
+    words = [interpreter(), f"{readable_copy()}/benchmarks/loads.py", name, "@"]
+    done = meter(*words, options=options, user=user, **more)
     assert done.exit_code == 0, done.stderr
     return done

@@ -84,6 +84,72 @@ def test_time_that_a_hypervisor_stole_is_no_cpu_time_of_the_job(
     assert expected == (figure["value"], figure["from"], figure["quality"])
 
 
+BOUNDED = [
+    ("nothing else ran", {"rusage": 3.0, "cgroup_outer": 3.0005}, (3.0, "rusage", "exact")),
+    ("the shepherd, and 2 % of accounts that differ", {"rusage": 3.0, "cgroup_outer": 3.061}, (3.0, "rusage", "exact")),
+    ("something else ran, of the job or not", {"rusage": 3.0, "cgroup_outer": 3.07}, (3.0, "rusage", "at least")),
+    ("a process left the cgroup", {"rusage": 3.0, "cgroup_outer": 2.9}, (3.0, "rusage", "at least")),
+    ("a short job alone", {"rusage": 0.0011, "cgroup_outer": 0.0018}, (0.0011, "rusage", "exact")),
+    ("a short job, a child unwaited for", {"rusage": 0.001, "cgroup_outer": 0.004}, (0.001, "rusage", "at least")),
+    ("perf saw it all", {"perf": 3.0, "rusage": 0.1, "cgroup_outer": 9.0}, (3.0, "perf", "exact")),
+    ("the bound alone is no figure", {"cgroup_outer": 9.0}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "expected"), [case[1:] for case in BOUNDED], ids=[case[0] for case in BOUNDED])
+def test_cpu_seconds_are_exact_where_the_cgroup_around_the_job_used_no_more(
+    found: dict[str, float], expected: tuple[float, str, str] | None
+) -> None:
+    figure = usage(totals(**{f"{name}_cpu_seconds": one for name, one in found.items()}), DESCRIBED, 20.0).get(
+        "cpu_seconds"
+    )
+    seen = figure and (figure["value"], figure["from"].removesuffix("_cpu_seconds"), figure["quality"])
+    assert expected == seen
+
+
+PARTIAL = {**DESCRIBED, "perf_cpu_seconds": {"quality": "at least"}, "perf_cpu_percent": {"quality": "at least"}}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # The job ended soon after perf was stopped: still it is no total.
+        ({"perf": 0.20, "rusage": 0.24}, (0.24, "rusage", "at least")),
+        ({"perf": 0.20, "rusage": 0.24, "cgroup_outer": 0.241}, (0.24, "rusage", "exact")),
+        ({"perf": 0.20, "rusage": 5.0, "cgroup_outer": 5.001}, (5.0, "rusage", "exact")),
+        # Children that nobody waited for, until it was stopped.
+        ({"perf": 2.0, "rusage": 0.1, "cgroup_outer": 3.0}, (2.0, "perf", "at least")),
+        ({"perf": 2.0, "rusage": 0.1, "cgroup_outer": 2.001}, (2.0, "perf", "exact")),
+        ({"perf": 0.2, "proc": 4.0}, (4.0, "proc", "at least")),
+    ],
+)
+def test_what_perf_counted_until_it_was_stopped_is_no_total(
+    found: dict[str, float], expected: tuple[float, str, str]
+) -> None:
+    figure = usage(totals(**{f"{name}_cpu_seconds": one for name, one in found.items()}), PARTIAL, 20.0)["cpu_seconds"]
+    assert expected == (figure["value"], figure["from"].removesuffix("_cpu_seconds"), figure["quality"])
+
+
+def test_a_bound_that_a_process_left_proves_nothing() -> None:
+    described = {**DESCRIBED, "cgroup_outer_cpu_seconds": {"quality": "at least"}}
+    figure = usage(totals(rusage_cpu_seconds=3.0, cgroup_outer_cpu_seconds=3.0), described, 20.0)["cpu_seconds"]
+    assert "at least" == figure["quality"]
+
+
+def test_processes_that_go_on_unseen_make_cpu_seconds_at_least_that_whatever_the_bound() -> None:
+    summary = totals(rusage_cpu_seconds=3.0, cgroup_outer_cpu_seconds=3.0)
+    assert "at least" == usage(summary, DESCRIBED, 20.0, complete=False)["cpu_seconds"]["quality"]
+
+
+def test_a_peak_rate_of_perf_until_it_was_stopped_makes_way_for_one_of_the_whole_run() -> None:
+    rates = {
+        key: {"unit": "percent", "kind": "gauge", "peak": peak, "mean": peak, "p95": peak}
+        for key, peak in (("perf_cpu_percent", 20.0), ("proc_cpu_percent", 90.0))
+    }
+    assert "perf_cpu_percent" == usage(rates, DESCRIBED, 10.0)["cpu_peak_percent"]["from"]
+    assert "proc_cpu_percent" == usage(rates, PARTIAL, 10.0)["cpu_peak_percent"]["from"]
+
+
 def test_a_figure_has_the_quality_of_its_source_or_is_sampled_where_none_is_told() -> None:
     told = [
         usage(totals(**{key: 1.0}), DESCRIBED, 1.0)["cpu_seconds"]["quality"]

@@ -38,3 +38,14 @@ def test_what_one_side_did_not_measure_is_no_figure() -> None:
     bare = run("cgroup_held", cgroup_held=30)
     assert None is from_same_source([bare], [{"usage": {}, "measurements": {}}], "memory_peak_bytes")
     assert None is from_same_source([bare], [bare], "cpu_seconds")
+
+
+def test_what_perf_counted_until_it_was_stopped_is_not_compared() -> None:
+    def used(perf: float, **provenance: str) -> dict[str, Any]:
+        totals = {"perf_cpu_seconds": {"total": perf}, "rusage_cpu_seconds": {"total": 5.0}}
+        usage = {"cpu_seconds": {"value": 5.0, "from": "rusage_cpu_seconds"}}
+        return {"usage": usage, "measurements": totals, "provenance": {"collectors": {"perf": provenance}}}
+
+    whole, stopped = used(5.1), used(0.1, failed="stopped after 0.10 s")
+    assert SameSource("perf_cpu_seconds", [5.1], [5.1]) == from_same_source([whole], [whole], "cpu_seconds")
+    assert SameSource("rusage_cpu_seconds", [5.0], [5.0]) == from_same_source([whole], [stopped], "cpu_seconds")

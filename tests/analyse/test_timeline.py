@@ -16,10 +16,20 @@ from jobmeter.analyse.timeline import Sample, samples, summarise
         ),
         ({"proc_cpu_percent": [99.0, 80.0], "proc_rss_total": 4}, Sample(10.0, 80.0, 4, None)),
         ({"cgroup_cpu_seconds": 1.0, "perf_cpu_seconds": 5.0, "proc_pss_total": 1}, Sample(10.0, 10.0, 1, None)),
+        ({"perf_cpu_seconds": 0.1, "proc_cpu_seconds": 5.0}, Sample(10.0, 50.0, None, None)),
+        ({"perf_cpu_seconds": 5.0, "proc_cpu_seconds": 5.2}, Sample(10.0, 50.0, None, None)),
         ({"rusage_cpu_seconds": 100.0}, Sample(10.0, None, None, None)),
         ({}, Sample(10.0, None, None, None)),
     ],
-    ids=["counter first", "gauge", "cgroup before perf", "rusage is no rate", "nothing"],
+    ids=[
+        "counter first",
+        "gauge",
+        "cgroup before perf",
+        "perf was stopped",
+        "ticks",
+        "rusage is no rate",
+        "nothing",
+    ],
 )
 def test_a_window_gives_the_sample_of_the_best_source(cells: dict[str, Any], expected: Sample) -> None:
     assert [expected] == samples([(10.0, cells)])

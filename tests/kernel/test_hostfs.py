@@ -30,6 +30,27 @@ def test_a_malformed_first_line_of_stat_is_quoted(line: str) -> None:
     assert repr(line) in str(refused.value)
 
 
+def test_context_switches_are_those_of_the_line_ctxt() -> None:
+    assert 115315 == hostfs.parse_context_switches(b"cpu  1 2 3\nintr 7 0 0\nctxt 115315\nbtime 1769\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"cpu 1 2\nbtime 5\n", b"cpu 1\nctxt many\n"])
+def test_a_stat_file_without_context_switches_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match="no ctxt in /proc/stat"):
+        hostfs.parse_context_switches(content)
+
+
+def test_tasks_are_how_many_there_are_and_the_newest() -> None:
+    assert hostfs.Tasks(present=812, newest=11206) == hostfs.parse_tasks("0.20 0.18 0.12 3/812 11206\n")
+
+
+@pytest.mark.parametrize("content", ["", "0.20 0.18 0.12\n", "0.20 0.18 0.12 3/812 none\n", "0.1 0.1 0.1 three 7\n"])
+def test_a_malformed_loadavg_is_quoted(content: str) -> None:
+    with pytest.raises(ValueError, match="not /proc/loadavg") as refused:
+        hostfs.parse_tasks(content)
+    assert repr(content) in str(refused.value)
+
+
 def test_memory_is_total_and_available_in_bytes() -> None:
     assert (24684100 * 1024, 20000000 * 1024) == hostfs.parse_memory(MEMINFO)
 

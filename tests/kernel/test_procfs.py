@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -273,3 +274,22 @@ def test_kin_are_told_from_a_stat_line_whatever_the_name() -> None:
     assert not procfs.read_kin(THIS_MACHINE, os.getpid()).ending
     with pytest.raises(ValueError, match="not a stat line"):
         procfs.parse_kin(b"7 (a) S")
+
+
+def test_a_schedstat_file_has_how_often_a_thread_got_a_cpu() -> None:
+    assert 42 == procfs.parse_schedstat(b"123456789 98765 42\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"1 2\n", b"1 2 many\n"])
+def test_a_malformed_schedstat_file_is_quoted(content: bytes) -> None:
+    with pytest.raises(ValueError, match="not a schedstat file") as refused:
+        procfs.parse_schedstat(content)
+    assert repr(content) in str(refused.value)
+
+
+@needs_proc
+def test_a_thread_gets_a_cpu_again_whenever_it_slept() -> None:
+    before = procfs.read_schedstat(THIS_MACHINE, os.getpid(), os.getpid())
+    for _ in range(10):
+        time.sleep(0.001)
+    assert procfs.read_schedstat(THIS_MACHINE, os.getpid(), os.getpid()) >= before + 10

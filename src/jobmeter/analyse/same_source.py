@@ -57,7 +57,14 @@ def _sources(records: Sequence[Record], figure: str) -> list[str]:
 
 
 def _tells(key: str, records: Sequence[Record]) -> bool:
-    """A cgroup's peak counts page cache, which is charged to whoever reads a file first: with some, it tells little."""
+    """A cgroup's peak counts page cache, which is charged to whoever reads a file first: with some, it tells little.
+
+    perf may have been stopped before the end of the job.
+    """
+    if key.startswith("perf_"):
+        return not any(
+            "failed" in record.get("provenance", {}).get("collectors", {}).get("perf", {}) for record in records
+        )
     if key != "cgroup_mem_peak":
         return True
     cached = [record["measurements"].get("cgroup_file", {}).get("peak") for record in records]

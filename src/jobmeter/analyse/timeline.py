@@ -11,6 +11,8 @@ from jobmeter.model import Gauge, Kind
 _COUNTERS = tuple(key for key in CPU_SECONDS if not key.startswith("rusage_"))
 """rusage tells all at the end: in its window it would read as a rate that never was."""
 _MOST_LABELS = 20
+_MORE, _TICK = 1.05, 0.05
+"""CPU time that is more than this, times and plus another, is not the same: counters of /proc lag behind by ticks."""
 _SHORTEST = 0.1
 """Seconds of a window below which its CPU time makes no rate: clocks and counters are read one after the other."""
 
@@ -29,6 +31,11 @@ class Sampler:
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._counter = _first(columns, _COUNTERS)
+        # perf may have been stopped in the middle of a window.
+        may_be_partial = self._counter is not None and columns[self._counter].startswith("perf_")
+        self._other = _first(
+            columns, [key for key in _COUNTERS if not key.startswith("perf_")] if may_be_partial else []
+        )
         self._percent = _first(columns, CPU_PERCENT)
         self._memory = _first(columns, MEMORY_MEAN)
         self._processes = _first(columns, PROCESSES)
@@ -39,7 +46,10 @@ class Sampler:
         if 0 < lasted < _SHORTEST and lasted < seconds:
             pass  # the last window may be a moment long, too short for a rate
         elif self._counter is not None and lasted > 0:
-            cpu = round(100 * values[self._counter] / lasted, 2)
+            used = values[self._counter]
+            if self._other is not None and values[self._other] > used * _MORE + _TICK:
+                used = values[self._other]
+            cpu = round(100 * used / lasted, 2)
         elif self._percent is not None:
             cpu = level(values[self._percent])[1]
         if self._memory is not None:

@@ -8,7 +8,7 @@ from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
-from jobmeter.kernel.cgroup.group import Group, create_group
+from jobmeter.kernel.cgroup.group import Group, create_group, enclosing_cpu_account, read_cpu_account
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
@@ -59,6 +59,11 @@ CPU_PERCENT = _gauge(
 )
 CPU_USER = _counter("cpu_user_seconds", "seconds", "The part of cgroup_cpu_seconds in user space.")
 CPU_SYSTEM = _counter("cpu_system_seconds", "seconds", "The part of cgroup_cpu_seconds in the kernel.")
+OUTER_CPU = _counter(
+    "outer_cpu_seconds",
+    "seconds",
+    "The job used at most this: all CPU time in the cgroup that jobmeter itself runs in, less that of jobmeter.",
+)
 THROTTLED = _counter("throttled_seconds", "seconds", "Time the job was held back by its CPU limit.")
 OOM_KILLS = _counter("oom_kills", "count", "Processes of the job that the kernel killed for want of memory.")
 PIDS_PEAK = _gauge("pids_peak", "count", Quality.EXACT, "Most processes and threads at any moment.", Gauge.MARK)
@@ -84,29 +89,40 @@ class CgroupCollector:
     name = "cgroup"
     measurements = (
         MEM_PEAK, MEM_CURRENT, ANON, FILE, HELD, WORKING_SET, SWAP, HUGETLB, HUGETLB_PEAK,
-        CPU, CPU_PERCENT, CPU_USER, CPU_SYSTEM, THROTTLED, OOM_KILLS, PIDS_PEAK, READ, WRITE,
+        CPU, CPU_PERCENT, CPU_USER, CPU_SYSTEM, OUTER_CPU, THROTTLED, OOM_KILLS, PIDS_PEAK, READ, WRITE,
         MEM_PRESSURE, CPU_PRESSURE, IO_PRESSURE,
     )  # fmt: skip
     default = frozenset({
         MEM_PEAK.key, HELD.key, FILE.key, HUGETLB_PEAK.key, CPU.key, CPU_PERCENT.key, CPU_USER.key, CPU_SYSTEM.key,
-        THROTTLED.key, OOM_KILLS.key, PIDS_PEAK.key,
+        OUTER_CPU.key, THROTTLED.key, OOM_KILLS.key, PIDS_PEAK.key,
     })  # fmt: skip
 
     def check(self, machine: Machine) -> None:
-        create_group(machine, "check").remove()
+        if not enclosing_cpu_account(machine):
+            create_group(machine, "check").remove()
 
     def missing(self, machine: Machine) -> dict[str, str]:
-        """Keys that a group has no file for here."""
-        group = create_group(machine, "check")
+        """Keys that a group has no file for here; all but one where no group can be made."""
+        keys = frozenset(m.key for m in self.measurements)
         try:
-            return CgroupSource(group, frozenset(m.key for m in self.measurements)).missing()
+            group = create_group(machine, "check")
+        except NoData as reason:
+            return dict.fromkeys(keys - {OUTER_CPU.key}, str(reason))
+        try:
+            return CgroupSource(group, keys).missing()
         finally:
             group.remove()
 
-    def open(self, target: Target, wanted: frozenset[str]) -> CgroupSource:
-        if target.group is None:
+    def open(self, target: Target, wanted: frozenset[str]) -> CgroupSource | OuterSource:
+        if target.group is not None:
+            return CgroupSource(target.group, wanted, target)
+        if target.root_is_job or OUTER_CPU.key not in wanted:
             raise NoData("the job has no cgroup of its own")
-        return CgroupSource(target.group, wanted, target)
+        return OuterSource(target.machine, wanted)
+
+    def spare(self, target: Target) -> frozenset[str]:
+        """The bound, where the job has a group; all else where it has none."""
+        return frozenset({OUTER_CPU.key}) if target.group is not None else self.default - {OUTER_CPU.key}
 
 
 class CgroupSource:
@@ -124,7 +140,10 @@ class CgroupSource:
         """Keys that this group has no file for."""
         found = self.read(Moment(time.monotonic()))
         why = f"cgroup v{self._group.version} of this kernel does not tell it"
-        return dict.fromkeys(self._wanted - found.keys() - {CPU_PERCENT.key}, why)
+        missing = dict.fromkeys(self._wanted - found.keys() - {CPU_PERCENT.key}, why)
+        if OUTER_CPU.key in missing:
+            missing[OUTER_CPU.key] = "a job gets a cgroup of its own here, which counts its CPU time alone"
+        return missing
 
     def cpu_nanoseconds(self) -> int | None:
         return self._group.cpu_nanoseconds()
@@ -200,6 +219,39 @@ class CgroupSource:
         """Keys that the group of a container, which its engine removes, could not tell to the end."""
         missed = self._group.missed() if hasattr(self._group, "missed") else ()
         return frozenset(key for key, question in _ANSWERED_BY.items() if question in missed)
+
+    def close(self) -> None:
+        return
+
+
+class OuterSource:
+    """Bounds the CPU time of a job without a group: it runs in the group of jobmeter, and with it whatever else does.
+
+    Two readings, and nothing while the job runs.
+    """
+
+    def __init__(self, machine: Machine, wanted: frozenset[str]) -> None:
+        """NoData where nobody counts exactly what the group used."""
+        self._machine = machine
+        self._wanted = wanted
+        self._account = enclosing_cpu_account(machine)
+        # Here the group first and jobmeter after, at the end the other way round: so the group has at least all of
+        # what is taken off as jobmeter's own.
+        self._used_before = read_cpu_account(self._account)
+        self._own_before = time.process_time_ns()
+
+    def missing(self) -> dict[str, str]:
+        return dict.fromkeys(self._wanted - {OUTER_CPU.key}, "the job has no cgroup of its own")
+
+    def read(self, moment: Moment) -> Readings:
+        return {}
+
+    def finish(self, moment: Moment, ending: Ending) -> Readings:
+        if enclosing_cpu_account(self._machine) != self._account:
+            return {}  # someone moved jobmeter to another group
+        own = time.process_time_ns() - self._own_before
+        used = read_cpu_account(self._account) - self._used_before
+        return {OUTER_CPU.key: round(max(used - own, 0) / 1e9, 6)}
 
     def close(self) -> None:
         return

@@ -79,7 +79,8 @@ class Source(Protocol):
     - `nothing_ran()`: called in place of that when no process of the job ran since the last look;
     - `incomplete() -> keys`: they are at least what they say;
     - `outran(cpu_nanoseconds) -> bool`: it saw more CPU used than a pulse shows;
-    - `missing() -> {key: why}`: the keys wanted that cannot be read of this job.
+    - `missing() -> {key: why}`: the keys wanted that cannot be read of this job;
+    - `may_stop()`: called when nobody requested its keys by name: it may stop if it would slow the job down.
     """
 
     def read(self, moment: Moment) -> Readings: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
@@ -14,6 +15,9 @@ from jobmeter.kernel.perf import Event, open_event
 from jobmeter.kernel.procfs import thread_ids
 from jobmeter.kernel.tree import Tree
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
+
+if TYPE_CHECKING:
+    from jobmeter.collectors.perf_cost import PerfCost
 
 CPU = Measurement(
     "perf_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.EXACT,
@@ -90,9 +94,11 @@ class PerfSource:
     """Also the job's pulse: a read of a microsecond tells whether it ran."""
 
     def __init__(self, target: Target, wanted: frozenset[str]) -> None:
+        self._target = target
         self._at_exec = not target.root_is_job
         self._threads = [target.main] if self._at_exec else _running_threads(target)
-        self._clock = self._open("task_clock")
+        self._clock: Event | None = self._open("task_clock")  # None once it was stopped
+        self._cost: PerfCost | None = None
         self._rate = CpuPercent(time.monotonic())
         self._tells_rate = CPU_PERCENT.key in wanted
         self._machine = target.machine
@@ -119,10 +125,31 @@ class PerfSource:
         """The keys that cannot be counted of this job."""
         return self._missing
 
-    def cpu_nanoseconds(self) -> int:
-        return self._clock.read()
+    def may_stop(self) -> None:
+        """Stop as soon as the events would slow the job down more than they may."""
+        from jobmeter.collectors.perf_cost import PerfCost
+
+        self._cost = PerfCost(self._target)
+
+    def cpu_nanoseconds(self) -> int | None:
+        return self._clock.read() if self._clock is not None else None
+
+    def peek(self, moment: Moment) -> Readings:
+        """No level: a look at what the events cost the job. NoData, once, when they are stopped for it."""
+        if self._clock is not None and self._cost is not None:
+            why = self._cost.too_high(self._clock.read())
+            if why is not None:
+                self.close()
+                raise NoData(why)
+        return {}
+
+    def incomplete(self) -> frozenset[str]:
+        """What was counted until it was stopped is no total."""
+        return frozenset({CPU.key, CPU_PERCENT.key}) if self._clock is None else frozenset()
 
     def read(self, moment: Moment) -> Readings:
+        if self._clock is None:
+            return {}
         before = time.monotonic()
         seconds = self._clock.read() / 1e9
         readings: Readings = {CPU.key: round(seconds, 6)}
@@ -135,7 +162,7 @@ class PerfSource:
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         readings = self.read(moment)
-        if self._stolen_before is not None and (stolen := self._stolen()) is not None:
+        if readings and self._stolen_before is not None and (stolen := self._stolen()) is not None:
             readings[STOLEN.key] = round(stolen - self._stolen_before, 2)
         return readings
 
@@ -146,8 +173,11 @@ class PerfSource:
             return None
 
     def close(self) -> None:
-        for event in (self._clock, *self._events.values()):
+        """Close the events: the kernel then takes them from every process of the job."""
+        for event in (*([self._clock] if self._clock is not None else []), *self._events.values()):
             event.close()
+        self._clock = None
+        self._events = {}
 
 
 def _running_threads(target: Target) -> list[int]:

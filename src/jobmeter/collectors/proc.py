@@ -13,6 +13,7 @@ from jobmeter.collectors.rate import CpuPercent
 from jobmeter.collectors.roster import Roster
 from jobmeter.errors import NoData
 from jobmeter.kernel import procfs
+from jobmeter.kernel.cgroup.group import enclosing_cpu_account
 from jobmeter.kernel.cgroup.members import Membership
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes
@@ -87,6 +88,7 @@ _CGROUP_MEMORY = {
     for name in ("mem_peak", "mem_current", "anon", "file", "held", "working_set", "swap", "hugetlb", "hugetlb_peak")
 }
 _CGROUP_CPU = {f"cgroup_cpu_{name}" for name in ("seconds", "user_seconds", "system_seconds", "percent")}
+_OUTER_CPU = "cgroup_outer_cpu_seconds"
 _PERF = {f"perf_{name}" for name in ("cpu_seconds", "page_faults", "ctx_switches", "instructions", "cycles")}
 """Keys of other sources that miss a process which left its cgroup, or became another user."""
 
@@ -144,7 +146,8 @@ class ProcSource:
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
         self._uncounted = UncountedMemory(self._machine, target.group) if wanted & _UNCOUNTED else None
-        self._membership = Membership(self._machine, target.group) if target.group is not None else None
+        self._membership = Membership(self._machine, target.group.directories()) if target.group is not None else None
+        self._outer_membership = _outer_membership(target)
         self._unreadable: dict[Identity, int] = {}
         self._switches_base: int | None = None
         self._level_readings: Readings = {}
@@ -206,6 +209,8 @@ class ProcSource:
         if alive := [process for process in counted if process.alive]:
             if self._membership is not None:
                 self._membership.update(alive)
+            if self._outer_membership is not None:
+                self._outer_membership.update(alive)
             if self._uncounted is not None:
                 self._level_readings |= self._look_for_uncounted(self._uncounted, _holding(alive))
             if self._wanted & _FROM_STATUS:
@@ -303,6 +308,8 @@ class ProcSource:
             keys |= {HELD_TOTAL.key, *_CGROUP_MEMORY}
         if left & _CPU_GROUPS:
             keys |= _CGROUP_CPU
+        if self._outer_membership is not None and self._outer_membership.left:
+            keys.add(_OUTER_CPU)
         if sum(self._unreadable.values()) > 0.02 * (self._totals[0] - self._base[0]) + _BLUR_TICKS:
             keys |= _PERF
         return frozenset(keys)
@@ -388,6 +395,16 @@ class ProcSource:
 
     def close(self) -> None:
         self._tree.close()
+
+
+def _outer_membership(target: Target) -> Membership | None:
+    """Of a job without a cgroup: whether its processes stay in that of jobmeter, which bounds their CPU time."""
+    if target.group is not None or target.root_is_job:
+        return None
+    account = enclosing_cpu_account(target.machine)
+    # Below the top of what is mounted is everyone.
+    below_top = {controller: path for controller, path in account.items() if not os.path.ismount(path)}
+    return Membership(target.machine, below_top) if below_top else None
 
 
 def _holding(processes: list[Process]) -> list[Process]:

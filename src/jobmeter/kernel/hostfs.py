@@ -32,6 +32,44 @@ def read_cpu_time(machine: Machine) -> CpuTime:
     return parse_cpu_time(read_text(f"{machine.proc}/stat"))
 
 
+def parse_context_switches(content: bytes) -> int:
+    """From /proc/stat: how often any CPU changed from one task to another since boot."""
+    start = content.find(b"\nctxt ")
+    line = content[start + 1 : content.find(b"\n", start + 1)] if start >= 0 else b""
+    try:
+        return int(line.partition(b" ")[2])
+    except ValueError:
+        raise ValueError(f"no ctxt in /proc/stat: {line!r}") from None
+
+
+def read_context_switches(machine: Machine) -> int:
+    return parse_context_switches(read_bytes(f"{machine.proc}/stat"))
+
+
+class Tasks(NamedTuple):
+    """Of /proc/loadavg: processes and threads, of which each has a number of its own."""
+
+    present: int
+    newest: int  # the number that was given out last; begins anew after the highest
+
+
+def parse_tasks(content: str) -> Tasks:
+    try:
+        *_, counts, newest = content.split()
+        return Tasks(int(counts.partition("/")[2]), int(newest))
+    except ValueError:
+        raise ValueError(f"not /proc/loadavg: {content!r}") from None
+
+
+def read_tasks(machine: Machine) -> Tasks:
+    return parse_tasks(read_text(f"{machine.proc}/loadavg"))
+
+
+def read_highest_pid(machine: Machine) -> int:
+    """The number of tasks begins anew after this one."""
+    return int(read_text(f"{machine.proc}/sys/kernel/pid_max"))
+
+
 def parse_memory(content: str) -> tuple[int, int]:
     """From /proc/meminfo: (total, available) bytes."""
     found = {}

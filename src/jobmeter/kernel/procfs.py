@@ -247,6 +247,18 @@ def thread_ids(machine: Machine, pid: int) -> list[int]:
     return [int(name) for name in os.listdir(f"{machine.proc}/{pid}/task")]
 
 
+def parse_schedstat(content: bytes) -> int:
+    """From schedstat of a thread: how often it was put on a CPU."""
+    try:
+        return int(content.split()[2])
+    except (ValueError, IndexError):
+        raise ValueError(f"not a schedstat file: {content!r}") from None
+
+
+def read_schedstat(machine: Machine, pid: int, thread: int) -> int:
+    return parse_schedstat(read_bytes(f"{machine.proc}/{pid}/task/{thread}/schedstat"))
+
+
 def reset_peak(machine: Machine, pid: int | str = "self") -> None:
     """Let VmHWM begin anew at the present size (clear_refs 5, Linux 4.0)."""
     write_text(f"{machine.proc}/{pid}/clear_refs", "5")

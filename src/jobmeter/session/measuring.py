@@ -159,7 +159,9 @@ class Measuring:
                 if not choice.named:
                     continue
                 if name in sources:
-                    _refuse(choice, unavailable(choice.collector, self.machine, sources[name]))
+                    missing = unavailable(choice.collector, self.machine, sources[name])
+                    # Why the job has no cgroup is known here better than to the source.
+                    _refuse(choice, {key: self.why_not.get(name, why) for key, why in missing.items()})
                 else:
                     _refuse(choice, dict.fromkeys(choice.named, self.why_not[name]))
         except BaseException:
@@ -168,18 +170,23 @@ class Measuring:
             raise
 
     def _open_sources(self, target: Target) -> dict[str, Source]:
-        sources = {}
-        for choice in self.selected:
+        sources: dict[str, Source] = {}
+        for number, choice in enumerate(self.selected):
             collector, name, wanted = choice.collector, choice.collector.name, choice.wanted
             if choice.usual and hasattr(collector, "spare"):
                 wanted -= choice.usual & collector.spare(target)
+                self.selected[number] = choice._replace(wanted=wanted)
                 if not wanted:
                     self.why_not.setdefault(name, "not needed: the job's cgroup counts the same")
                     continue
             try:
-                sources[name] = collector.open(target, wanted)
+                source: Any = collector.open(target, wanted)
             except Exception as reason:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
                 self.why_not.setdefault(name, str(reason) or type(reason).__name__)
+                continue
+            if wanted <= choice.usual and hasattr(source, "may_stop"):
+                source.may_stop()
+            sources[name] = source
         return sources
 
     def _open_journal(self, target: Target) -> JournalWriter | None:

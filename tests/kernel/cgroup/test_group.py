@@ -110,6 +110,37 @@ def test_the_groups_of_this_process_are_found(
     assert wanted == cgroup.own_directories(machine)
 
 
+@pytest.mark.parametrize(
+    ("mountinfo", "groups", "content", "expected"),
+    [
+        (V1 + UNIFIED, "9:cpu,cpuacct:/a\n0::/\n", {"cpu,cpuacct/a/cpuacct.usage": "2500000123\n"}, 2500000123),
+        (V1, "9:cpu,cpuacct:/\n", {"cpu,cpuacct/cpuacct.usage": "77\n"}, 77),
+        (
+            V2,
+            "0::/u\n",
+            {"u/cpu.stat": "usage_usec 2500000\nuser_usec 9\nsystem_usec 1\n", "u/cgroup.events": "populated 1\n"},
+            2500000000,
+        ),
+        # The root of v2: it has no cgroup.events, and counts by ticks.
+        (V2, "0::/\n", {"cpu.stat": "usage_usec 2500000\nuser_usec 9\nsystem_usec 1\n"}, None),
+        ("", "0::/\n", {}, None),
+    ],
+    ids=["v1", "root of v1", "v2", "root of v2", "not mounted"],
+)
+def test_the_account_of_the_group_around_this_process_is_read_where_it_is_exact(
+    tmp_path: Path, mountinfo: str, groups: str, content: dict[str, str], expected: int | None
+) -> None:
+    machine = machine_with(tmp_path, mountinfo, groups)
+    for name, text in content.items():
+        path = Path(machine.sys, "fs/cgroup", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    account = cgroup.enclosing_cpu_account(machine)
+    assert (expected is not None) == bool(account)
+    if expected is not None:
+        assert expected == cgroup.read_cpu_account(account)
+
+
 def test_where_nothing_is_mounted_there_is_no_group_and_a_reason(tmp_path: Path) -> None:
     with pytest.raises(NoData, match="no cgroup hierarchy is mounted here"):
         cgroup.create_group(machine_with(tmp_path, "", "0::/\n"), "x")

@@ -43,7 +43,7 @@ def seen(process: subprocess.Popen[bytes]) -> list[Process]:
 
 def test_a_process_in_the_group_has_not_left(group: Group, sleeper: subprocess.Popen[bytes]) -> None:
     group.add(sleeper.pid)
-    membership = Membership(THIS_MACHINE, group)
+    membership = Membership(THIS_MACHINE, group.directories())
     membership.update(seen(sleeper))
     assert membership.left == set()
 
@@ -52,7 +52,7 @@ def test_a_process_in_a_group_below_has_not_left(group: Group, sleeper: subproce
     for path in group.directories().values():
         os.mkdir(f"{path}/below")
         files.move(sleeper.pid, f"{path}/below")
-    membership = Membership(THIS_MACHINE, group)
+    membership = Membership(THIS_MACHINE, group.directories())
     membership.update(seen(sleeper))
     membership.update(seen(sleeper))
     assert membership.left == set()
@@ -61,7 +61,7 @@ def test_a_process_in_a_group_below_has_not_left(group: Group, sleeper: subproce
 def test_who_left_is_known_by_controller(group: Group, sleeper: subprocess.Popen[bytes]) -> None:
     group.add(sleeper.pid)
     controller, path = next(iter(group.directories().items()))
-    membership = Membership(THIS_MACHINE, group)
+    membership = Membership(THIS_MACHINE, group.directories())
     files.move(sleeper.pid, os.path.dirname(path))
     membership.update(seen(sleeper))
     assert membership.left == {controller}
@@ -72,7 +72,7 @@ def test_who_ended_has_not_left(group: Group, sleeper: subprocess.Popen[bytes]) 
     processes = seen(sleeper)
     sleeper.kill()
     os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
-    membership = Membership(THIS_MACHINE, group)
+    membership = Membership(THIS_MACHINE, group.directories())
     membership.update(processes)
     sleeper.wait()
     membership.update(processes)

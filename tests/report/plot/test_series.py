@@ -71,6 +71,17 @@ def test_a_source_that_is_read_rarely_makes_no_curve() -> None:
     assert "proc_rss_total" == job.panels[1].curve.key
 
 
+def test_a_source_that_was_stopped_makes_way_for_one_that_goes_to_the_end() -> None:
+    described = {**DESCRIBED, "perf_cpu_percent": DESCRIBED["proc_cpu_percent"]}
+    cells = cpu_windows(*[50.0] * 10)
+    for window in cells[:6]:
+        window.cells["perf_cpu_percent"] = 50.0
+    assert "proc_cpu_percent" == job_curves(ROW, journal(cells, measurements=described)).panels[0].curve.key
+    for window in cells:
+        window.cells["perf_cpu_percent"] = 50.0
+    assert "perf_cpu_percent" == job_curves(ROW, journal(cells, measurements=described)).panels[0].curve.key
+
+
 def test_hundreds_of_thousands_of_points_become_few_and_the_peak_is_among_them() -> None:
     cells = windows(200_000)
     cells[123_456].cells["proc_cpu_percent"] = [777.0, 80.0]

@@ -1,11 +1,10 @@
-"""Which processes of a job are no longer in the group that was made for it: who may, can move them."""
+"""Which processes of a job are no longer in the group they were started in: who may, can move them."""
 
 from __future__ import annotations
 
 import os
 
 from jobmeter.kernel.cgroup.files import read_pids
-from jobmeter.kernel.cgroup.group import Group
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity, is_ending, read_cgroup
 from jobmeter.kernel.tree import Process
@@ -14,9 +13,10 @@ from jobmeter.kernel.tree import Process
 class Membership:
     """Looks, now and then, whether the processes of a tree are where they were put."""
 
-    def __init__(self, machine: Machine, group: Group) -> None:
+    def __init__(self, machine: Machine, directories: dict[str, str]) -> None:
+        """`directories` of a group, by controller: see `cgroup.Group`."""
         self._machine = machine
-        self._directories = group.directories()
+        self._directories = directories
         self._below: dict[str, set[Identity]] = {}  # in a group that the job made below its own: counted there
         self.left: set[str] = set()
         """Controllers whose group some process was seen outside of; `""` is the unified hierarchy."""

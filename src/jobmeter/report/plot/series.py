@@ -119,7 +119,11 @@ def thinned(curve: Curve, most: int) -> Curve:
 def _best_key(keys: Sequence[str], described: dict[str, Any], windows: list[JournalWindow]) -> str | None:
     filled = {key: sum(key in window.cells for window in windows) for key in keys if key in described}
     enough = _OFTEN * max(filled.values(), default=0)
-    return next((key for key, count in filled.items() if count and count >= enough), None)
+    drawable = [key for key, count in filled.items() if count and count >= enough]
+    # One that was stopped before the end (perf may be) makes way for one that was not.
+    last = {key: next(n for n, window in enumerate(reversed(windows)) if key in window.cells) for key in drawable}
+    to_the_end = [key for key in drawable if last[key] <= min(last.values()) + _SHORT]
+    return next(iter(to_the_end), None)
 
 
 def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) -> Curve:

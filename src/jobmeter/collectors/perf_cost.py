@@ -1,0 +1,150 @@
+"""What perf events cost a job: the kernel handles them whenever one of its tasks begins, ends, or gets a CPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from jobmeter.collectors.allowance import Allowance
+from jobmeter.collectors.contract import Target
+from jobmeter.kernel.hostfs import read_context_switches, read_highest_pid, read_tasks
+from jobmeter.kernel.procfs import Identity, read_schedstat, thread_ids
+from jobmeter.kernel.tree import Process, Tree
+
+_OF_A_TASK = 5e-6
+"""Seconds that an inherited event adds to the life of a process or thread: 3 to 10 µs, seen with Linux 6.18."""
+_OF_A_SWITCH = 0.25e-6
+"""Seconds that it adds to a context switch."""
+_MOST = 0.01
+"""CPUs, for each CPU that the job uses, and one at least: half of what measuring may cost a job."""
+_FIRST_GAP, _LONGEST_GAP = 0.1, 1.0
+"""Seconds between two looks, a tenth of the job's age otherwise."""
+_FEWEST_FAULTS = 10
+"""Page faults that even a process has which is forked and ends at once."""
+_MOST_THREADS = 500
+_STAT_FILE = 20e-6
+"""Seconds that it takes to read one of /proc."""
+
+
+_Who = TypeVar("_Who")
+
+
+class _Counts(NamedTuple):
+    """What only grows, and tells how many tasks began and how often they got a CPU."""
+
+    monotonic: float
+    faults: dict[Identity, int]  # page faults of the children that each process waited for
+    runs: dict[int, int]  # by thread
+
+
+class PerfCost:
+    """Estimates now and then what events inherited by all of a job cost it.
+
+    First of the whole machine, which is one small file or two: a quiet machine has no busy job. Only if that is too
+    much, the processes of the job are looked at, because others may be the busy ones.
+    """
+
+    def __init__(self, target: Target, clock: Callable[[], float] = time.monotonic) -> None:
+        self._target = target
+        self._machine = target.machine
+        self._clock = clock
+        self._began = self._since = clock()
+        self._next = self._began + _FIRST_GAP
+        self._cpu_nanoseconds = 0
+        self._newest, self._host_switches = self._read_host()[1:]
+        self._allowance = Allowance(share=0.002, at_first=0.02)
+        self._tree: Tree | None = None
+        # Nothing of a job at its gate has run yet; of one that runs, the first look tells where it stands.
+        self._before = None if target.root_is_job else _Counts(self._began, {}, {})
+
+    def _read_host(self) -> tuple[int, int, int]:
+        """Tasks, the number of the newest one, and context switches of the machine; 0 where it does not tell."""
+        try:
+            return *read_tasks(self._machine), read_context_switches(self._machine)
+        except (OSError, ValueError):
+            return 0, 0, 0
+
+    def too_high(self, cpu_nanoseconds: int) -> str | None:
+        """Why the events should be stopped, or None; the job has used so much CPU time by now."""
+        now = self._clock()
+        if now < self._next or not self._allowance.covers():
+            return None
+        self._next = now + min(max(_FIRST_GAP, (now - self._began) / 10), _LONGEST_GAP)
+        with self._allowance:
+            try:
+                return self._estimate(now, cpu_nanoseconds)
+            except (OSError, ValueError):
+                return None  # the job has just ended, or this kernel does not tell
+
+    def _estimate(self, now: float, cpu_nanoseconds: int) -> str | None:
+        span = now - self._since
+        present, newest, host_switches = self._read_host()
+        tasks = self._numbers_given_out(newest) / span
+        switches = max(host_switches - self._host_switches, 0) / span
+        cpus = max((cpu_nanoseconds - self._cpu_nanoseconds) / 1e9 / span, 1.0)
+        self._since, self._newest, self._host_switches, self._cpu_nanoseconds = (
+            now, newest, host_switches, cpu_nanoseconds,
+        )  # fmt: skip
+        if not _is_too_much(tasks, switches, cpus):
+            return None
+        own = self._look_at_job(present)
+        if own is None:
+            return None
+        begun, runs = own
+        tasks, switches = min(tasks, begun), min(switches, runs)
+        if not _is_too_much(tasks, switches, cpus):
+            return None
+        cause = (
+            f"{tasks:,.0f} new processes and threads a second"
+            if tasks * _OF_A_TASK > switches * _OF_A_SWITCH
+            else f"{switches:,.0f} context switches a second"
+        )
+        return f"stopped after {now - self._began:.2f} s: its events would slow the job down ({cause})"
+
+    def _numbers_given_out(self, newest: int) -> int:
+        """How many tasks began on the machine since the last look."""
+        if newest >= self._newest:
+            return newest - self._newest
+        return newest + max(read_highest_pid(self._machine) - self._newest, 0)
+
+    def _look_at_job(self, tasks_of_machine: int) -> tuple[float, float] | None:
+        """How many tasks of the job began in a second at most, and how often they got a CPU; None if not known yet."""
+        if self._tree is None:
+            # At first every process of the machine is looked at for its parent.
+            if not self._allowance.covers(tasks_of_machine * _STAT_FILE):
+                return None
+            self._tree = Tree(self._machine, self._target.root, keep_open=0)
+        self._tree.refresh()
+        processes = [self._tree.root, *self._tree.members.values()]
+        before, now = self._before, self._count(processes)
+        self._before = now
+        if before is None:
+            return None
+        span = now.monotonic - before.monotonic
+        runs = _growth(before.runs, now.runs) / span
+        # A process has page faults, which show in who waited for it; who waits for a thread gets a CPU again. Where
+        # nobody waits nothing shows, and the events stay: nothing else counts those processes.
+        return _growth(before.faults, now.faults) / _FEWEST_FAULTS / span + runs, runs
+
+    def _count(self, processes: list[Process]) -> _Counts:
+        faults = {p.identity: p.stat.children_minor_faults for p in processes}
+        runs: dict[int, int] = {}
+        for process in processes:
+            pid = process.identity.pid
+            try:
+                threads = [pid] if process.stat.threads == 1 else thread_ids(self._machine, pid)
+                for thread in threads[: _MOST_THREADS - len(runs)]:
+                    runs[thread] = read_schedstat(self._machine, pid, thread)
+            except (OSError, ValueError):
+                continue  # it has just ended, or this kernel has no such file
+        return _Counts(self._clock(), faults, runs)
+
+
+def _is_too_much(tasks: float, switches: float, cpus: float) -> bool:
+    return tasks * _OF_A_TASK + switches * _OF_A_SWITCH > _MOST * cpus
+
+
+def _growth(before: dict[_Who, int], now: dict[_Who, int]) -> int:
+    """The growth of each, and all of those that are new."""
+    return sum(max(count - before.get(who, 0), 0) for who, count in now.items())

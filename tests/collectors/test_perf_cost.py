@@ -1,0 +1,105 @@
+"""When perf would cost a job too much, by the files of a machine that has nothing but what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobmeter.collectors.contract import Target
+from jobmeter.collectors.perf_cost import PerfCost
+from jobmeter.kernel.machine import Machine
+
+SHEPHERD, JOB = 300, 301
+STAT = "{pid} (x) S {parent} 1 1 0 -1 0 0 {faults} 0 0 1 1 0 0 20 0 1 0 500 1000 10 0\n"
+
+
+class Busy:
+    """A machine with one job; every number is since the start."""
+
+    def __init__(self, folder: Path, *, newest: int = 1000, attached: bool = False) -> None:
+        self._folder = folder
+        self._newest = newest
+        self._now = 1000.0
+        (folder / "sys" / "kernel").mkdir(parents=True)
+        (folder / "sys" / "kernel" / "pid_max").write_text("32768\n")
+        self._write(newest, 0, 0, 0)
+        root = JOB if attached else SHEPHERD
+        target = Target(root, JOB, root_is_job=attached, machine=Machine(proc=str(folder)))
+        self.cost = PerfCost(target, clock=lambda: self._now)
+
+    def _write(self, newest: int, switches: int, faults: int, runs: int) -> None:
+        (self._folder / "loadavg").write_text(f"0.1 0.1 0.1 1/50 {newest}\n")
+        (self._folder / "stat").write_text(f"cpu 1 2 3 4 5 6 7 8\nctxt {switches}\n")
+        for pid, parent, own_faults, own_runs in ((SHEPHERD, 1, 0, 0), (JOB, SHEPHERD, faults, runs)):
+            (self._folder / f"{pid}/task/{pid}").mkdir(parents=True, exist_ok=True)
+            (self._folder / f"{pid}/stat").write_text(STAT.format(pid=pid, parent=parent, faults=own_faults))
+            (self._folder / f"{pid}/task/{pid}/schedstat").write_text(f"1 1 {own_runs}\n")
+
+    def after(
+        self, seconds: float, *, tasks: int = 0, switches: int = 0, faults: int = 0, runs: int = 0, cpus: float = 1.0
+    ) -> str | None:
+        """What is said so many seconds after the start."""
+        self._write((self._newest + tasks) % 32768, switches, faults, runs)
+        self._now = 1000.0 + seconds
+        return self.cost.too_high(int(cpus * seconds * 1e9))
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Busy:
+    return Busy(tmp_path)
+
+
+def test_a_job_that_forks_is_told_with_the_rate(busy: Busy) -> None:
+    why = busy.after(0.2, tasks=800, switches=1600, faults=16000, runs=800)
+    assert why == (
+        "stopped after 0.20 s: its events would slow the job down (4,000 new processes and threads a second)"
+    )
+
+
+def test_a_job_that_changes_between_its_threads_is_told_with_the_rate(busy: Busy) -> None:
+    why = busy.after(0.2, switches=30000, runs=20000)
+    assert why == "stopped after 0.20 s: its events would slow the job down (100,000 context switches a second)"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        {},
+        {"tasks": 300, "faults": 6000, "runs": 300},
+        {"switches": 7000, "runs": 7000},
+        # Another job forks, or has its threads wait for each other.
+        {"tasks": 2000, "switches": 4000, "faults": 50, "runs": 5},
+        {"switches": 100000, "runs": 20},
+        # A job of 32 CPUs: the same number of switches is little of what it does.
+        {"switches": 30000, "runs": 20000, "cpus": 32.0},
+    ],
+    ids=["idle", "few forks", "few switches", "others fork", "others switch", "a large job"],
+)
+def test_events_that_cost_the_job_little_go_on(busy: Busy, use: dict[str, int]) -> None:
+    assert None is busy.after(0.2, **use)
+
+
+def test_it_is_not_asked_again_at_once(busy: Busy) -> None:
+    assert None is busy.after(0.05, tasks=800, faults=16000)
+    assert None is busy.after(0.2)
+    assert None is busy.after(0.25, tasks=2000, faults=40000)
+    assert busy.after(0.31, tasks=2000, faults=40000) is not None
+
+
+def test_numbers_of_processes_that_begin_anew_are_no_burst(tmp_path: Path) -> None:
+    busy = Busy(tmp_path, newest=32700)
+    assert None is busy.after(0.2, tasks=100, faults=2000)
+    assert busy.after(0.4, tasks=1100, faults=22000) is not None
+
+
+def test_of_what_already_runs_the_first_look_only_tells_where_it_stands(tmp_path: Path) -> None:
+    busy = Busy(tmp_path, attached=True)
+    assert None is busy.after(0.2, tasks=800, faults=10**9, runs=10**6)
+    assert None is busy.after(0.4, tasks=1600, faults=10**9, runs=10**6)
+    assert busy.after(0.6, tasks=2400, faults=10**9 + 16000, runs=10**6) is not None
+
+
+def test_a_machine_that_tells_nothing_stops_nothing(tmp_path: Path) -> None:
+    cost = PerfCost(Target(SHEPHERD, JOB, machine=Machine(proc=str(tmp_path))))
+    assert None is cost.too_high(0)
