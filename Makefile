@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE := $(CURDIR)/.demo
 
-.PHONY: demo test lint bench shepherd clean
+.PHONY: demo test lint docs bench shepherd clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(STORE)
@@ -13,7 +13,7 @@ demo: $(VENV)/installed
 	@echo 'The whole record: $(STORE)/record.json'
 
 # Tests wait more than they compute: three workers keep two cores busy.
-test: $(VENV)/installed-for-tests lint
+test: $(VENV)/installed-for-tests lint docs
 	$(BIN)/pytest -n 3 --dist loadgroup -m 'not alone' $(PYTEST_OPTIONS)
 	$(BIN)/pytest -m alone $(PYTEST_OPTIONS)
 
@@ -22,6 +22,10 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation as a site, in .site/. Whatever would be a warning fails it.
+docs: $(VENV)/installed-for-tests
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(VENV)/installed-for-tests
 	$(BIN)/python -m benchmarks
@@ -49,4 +53,4 @@ shepherd:
 	cd src/jobmeter/launch && sha256sum shepherd.c >shepherd.built-from
 
 clean:
-	rm -rf $(VENV) $(STORE) build dist
+	rm -rf $(VENV) $(STORE) .site build dist

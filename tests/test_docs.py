@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import embed_api
 from scripts.embed_help import embedded, pages, undocumented
 
+from jobmeter.settings import SETTINGS
 from tests.running import ROOT, environment, workplace
 
 README = Path(ROOT, "README.md")
@@ -50,6 +52,26 @@ def test_every_command_has_a_page_with_its_help() -> None:
 @pytest.mark.parametrize("page", pages(), ids=named)
 def test_embedded_help_is_what_the_command_prints(page: Path) -> None:
     assert page.read_text() == embedded(page.read_text()), "python3 scripts/embed_help.py"
+
+
+def test_the_api_page_is_made_from_the_docstrings() -> None:
+    assert embed_api.PAGE.read_text() == embed_api.embedded(embed_api.PAGE.read_text()), "python3 scripts/embed_api.py"
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    read: set[str] = set()
+    for path in Path(ROOT, "src").rglob("*.py"):
+        read |= set(re.findall(r"environ(?:\.get\(|\[)\"([A-Z_]+)\"", path.read_text()))
+    read |= {setting.environment for setting in SETTINGS.values() if setting.environment is not None}
+    described = set(re.findall(r"`([A-Z_]{4,})`", Path(ROOT, "docs", "environment.md").read_text()))
+    assert {"JOBMETER_STORE", "XDG_DATA_HOME"} <= read
+    assert read - {"PATH", "PYTHONPATH"} <= described
+
+
+def test_the_settings_that_are_documented_are_those_there_are() -> None:
+    page = Path(ROOT, "docs", "environment.md").read_text()
+    table = dict(re.findall(r"^\| `([a-z]+)` \| `--[a-z]+` \| (`[A-Z_]+`)?", page, re.MULTILINE))
+    assert table == {name: f"`{each.environment}`" if each.environment else "" for name, each in SETTINGS.items()}
 
 
 @pytest.mark.parametrize("page", having("console"), ids=named)
