@@ -10,6 +10,7 @@ from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_r
 from jobmeter.errors import UsageError
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.session.attach import Attachment
+from jobmeter.settings import positive_whole_number
 
 if TYPE_CHECKING:
     from jobmeter.session.container_attach import ContainerAttachment
@@ -49,6 +50,4 @@ def attach(options: argparse.Namespace) -> Attachment | ContainerAttachment:
 
 
 def process_id(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise UsageError(f"{text!r} is not a process id")
-    return int(text)
+    return positive_whole_number(text, "a process id")

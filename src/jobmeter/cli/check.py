@@ -13,7 +13,7 @@ from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
 from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, rewrite, tell
 from jobmeter.errors import UsageError
-from jobmeter.settings import resolve
+from jobmeter.settings import positive_whole_number, resolve
 
 if TYPE_CHECKING:
     from jobmeter.analyse.check import Checked, Line
@@ -93,7 +93,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add(
         "names", nargs="*", metavar="WORKFLOW|RUN", help="a workflow by id or name; a run by id, prefix, name or `last`"
     )
-    add("--run-id", metavar="N", type=option_type("--run-id", _run_number), help="which run of the workflow: 1, 2, 3 …")
+    number = option_type("--run-id", positive_whole_number)
+    add("--run-id", metavar="N", type=number, help="which run of the workflow: 1, 2, 3 …")
     add("--all", action="store_true", help="every job and resource, also those that stayed below")
     over = option_type("--min-over", _percent)
     add("--min-over", metavar="PERCENT", type=over, default=1.0, help="from how much over on it is told (default 1.0)")
@@ -103,12 +104,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add_filter_options(parser)
     add_store_option(parser)
     return parser.parse_args(arguments)
-
-
-def _run_number(words: str) -> int:
-    if not words.isdecimal() or int(words) < 1:
-        raise UsageError(f"{words!r} is not the number of a run: 1, 2, 3 …")
-    return int(words)
 
 
 def _percent(words: str) -> float:

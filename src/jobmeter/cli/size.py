@@ -95,9 +95,9 @@ def _histories(store: Store, names: list[str]) -> Iterator[History]:
         workflow = store.find_workflow(name)
         found = list(workflow_histories(store, workflow) if workflow else name_histories(store, name))
         if not found:
-            from jobmeter.store.query.check_subject import did_you_mean
+            from jobmeter.store.query.run_names import did_you_mean
 
-            hint = did_you_mean(store, name) or "`jobmeter stats` lists the jobs that have."
+            hint = did_you_mean(store.query, name) or "`jobmeter stats` lists the jobs that have."
             raise UsageError(f"no job and no workflow named {name!r} has run. {hint}")
         yield from found
 

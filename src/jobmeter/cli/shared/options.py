@@ -26,17 +26,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments:"):
+            from jobmeter.suggestion import suggest  # late: few runs need it
+
             option = message.split()[2]
-            message = f"{option}: unknown option{self._nearest(option)}"
+            message = f"{option}: unknown option. {suggest(option.partition('=')[0], self._option_string_actions, '')}"
         elif message == "argument --measurements: expected one argument":
             message = "--measurements: what to measure is missing. Exclusions alone are written --measurements=-KEY"
-        raise UsageError(f"{message.rstrip('.')}. See `{self.prog} --help`.")
-
-    def _nearest(self, option: str) -> str:
-        import difflib
-
-        near = difflib.get_close_matches(option.partition("=")[0], self._option_string_actions, n=1)
-        return f" (the nearest is {near[0]})" if near else ""
+        end = "" if message.endswith("?") else "."
+        raise UsageError(f"{message.rstrip('. ')}{end} See `{self.prog} --help`.")
 
 
 def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
