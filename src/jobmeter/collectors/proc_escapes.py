@@ -1,0 +1,58 @@
+"""Processes of the tree that escape another source: they left the job's cgroup, or became another user."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from jobmeter.kernel.cgroup.group import Group
+from jobmeter.kernel.cgroup.members import Membership
+from jobmeter.kernel.machine import Machine
+from jobmeter.kernel.procfs import Identity
+from jobmeter.kernel.tree import Process
+
+_MEMORY_GROUPS, _CPU_GROUPS = frozenset({"memory", ""}), frozenset({"cpuacct", ""})
+CGROUP_MEMORY = frozenset(
+    f"cgroup_{name}"
+    for name in ("mem_peak", "mem_current", "anon", "file", "held", "working_set", "swap", "hugetlb", "hugetlb_peak")
+)
+_CGROUP_CPU = frozenset(f"cgroup_cpu_{name}" for name in ("seconds", "user_seconds", "system_seconds", "percent"))
+_PERF = frozenset(f"perf_{name}" for name in ("cpu_seconds", "page_faults", "ctx_switches", "instructions", "cycles"))
+_BLUR_TICKS = 5
+
+
+class Escapes:
+    """Who escaped so far, and the keys of other sources that therefore miss something."""
+
+    def __init__(self, machine: Machine, group: Group | None) -> None:
+        self._membership = Membership(machine, group) if group is not None else None
+        self._other_users_ticks: dict[Identity, int] = {}  # CPU time, by process
+
+    def update(self, alive: list[Process]) -> None:
+        """Look which of the processes are still in the job's cgroup."""
+        if self._membership is not None:
+            self._membership.update(alive)
+
+    def add_other_user(self, process: Process) -> None:
+        """Note a process of another user: it became that by a setuid program, where perf does not follow."""
+        stat = process.stat
+        self._other_users_ticks[process.identity] = stat.user + stat.system + stat.children_user + stat.children_system
+
+    def has_other_user(self, processes: Set[Identity]) -> bool:
+        """Whether one of these processes is of another user."""
+        return bool(self._other_users_ticks.keys() & processes)
+
+    @property
+    def left_memory_group(self) -> bool:
+        """Whether a process left the group that counts memory."""
+        return self._membership is not None and bool(self._membership.left & _MEMORY_GROUPS)
+
+    def incomplete(self, cpu_ticks: int) -> set[str]:
+        """The keys of other sources that miss something, of a tree that used so much CPU."""
+        keys: set[str] = set()
+        if self.left_memory_group:
+            keys |= CGROUP_MEMORY
+        if self._membership is not None and self._membership.left & _CPU_GROUPS:
+            keys |= _CGROUP_CPU
+        if sum(self._other_users_ticks.values()) > 0.02 * cpu_ticks + _BLUR_TICKS:
+            keys |= _PERF
+        return keys
