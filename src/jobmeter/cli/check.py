@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
-from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, rewrite, tell
+from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, print_rewritten, rewrite
 from jobmeter.errors import UsageError
 from jobmeter.settings import positive_whole_number, resolve
 
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
     @property
     def has_several_workflows(self) -> bool:
-        """Whether a job's number does not tell which it is."""
+        """Whether a job's number does not say which it is."""
         runs = {(row.get("workflow"), row.get("workflow_run")) for row in self.runs.rows}
         return len(runs) > 1
 
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     if options.json:
         _print_json(_object(found, everything=options.all))
     elif rewritten is not None and options.diff:
-        tell(rewritten, diff=True)  # alone, so that `patch` can read it
+        print_rewritten(rewritten, diff=True)  # alone, so that `patch` can read it
     else:
         _print(found, everything=options.all)
     return 1 if checked.violations and not options.exit_zero else 0
@@ -200,7 +200,7 @@ def _print(found: Found, *, everything: bool) -> None:
     _print_failures(found)
     _print_opportunities(found)
     if found.rewritten is not None:
-        tell(found.rewritten, diff=False)
+        print_rewritten(found.rewritten, diff=False)
 
 
 def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:
