@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.journal.writer import JournalFile, JournalWriter, shared_journal
 from jobmeter.model import Across, Kind, Measurement, Quality, Record
-from jobmeter.report.record import SCHEMA, utc
+from jobmeter.report.record import SCHEMA
+from jobmeter.times import utc
 
 RUNS_PER_FILE = 50_000
 SPAN = 365 * 86400.0

@@ -56,7 +56,7 @@ def test_a_command_that_cannot_be_run_leaves_no_record(command: list[str], code:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--intervall", "2", "true"], "--intervall: unknown option (the nearest is --interval)"),
+        (["--intervall", "2", "true"], "--intervall: unknown option. Did you mean '--interval'? See `jobmeter run"),
         (["--interval", "0", "true"], "--interval: '0' is not above 0"),
         (["--interval", "-1", "true"], "--interval"),
         (["--interval", "abc", "true"], "--interval: 'abc' is not a duration"),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from jobmeter.errors import UsageError
+from jobmeter.settings import positive_whole_number, signed_whole_number, whole_number
 from tests.running import environment, jobmeter, workplace
 
 
@@ -85,3 +87,17 @@ def test_a_bad_setting_is_named_with_its_file(content: str, words: str) -> None:
 def test_a_bad_variable_is_named(variable: str) -> None:
     done = jobmeter("run", "true", env={**environment(), variable: "abc"})
     assert (2, True) == (done.returncode, done.stderr.startswith(f"jobmeter: {variable}: 'abc'"))
+
+
+@pytest.mark.parametrize("text", ["", "-", "x", "1.0", "1e3", " 1", "²", "٣", "1" * 10, "1" * 5000])
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a whole number"):
+        signed_whole_number(text)
+
+
+def test_whole_numbers_have_the_sign_that_their_use_allows() -> None:
+    assert [signed_whole_number("-7"), whole_number("0"), positive_whole_number("+7")] == [-7, 0, 7]
+    with pytest.raises(UsageError, match="'-1' is not a whole number from 0 up"):
+        whole_number("-1")
+    with pytest.raises(UsageError, match="'0' is not a whole number above 0"):
+        positive_whole_number("0")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_LONGEST = 80  # characters of a value that a message quotes
+
 
 class JobmeterError(Exception):
     """Base of all errors jobmeter raises on purpose; the text is meant for people."""
@@ -37,3 +39,9 @@ class StoreError(JobmeterError):
 
 class NoData(JobmeterError):
     """A source has nothing to tell here; the text says why, and is no failure."""
+
+
+def quote(value: object) -> str:
+    """The value as messages show it: in quotes, on one line, not too long."""
+    text = str(value)
+    return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from jobmeter.errors import UsageError
+from jobmeter.errors import UsageError, quote
 from jobmeter.units import parse_bytes, parse_seconds
 
 SHORTEST_INTERVAL = 0.005
@@ -46,6 +46,25 @@ def positive_number(text: str) -> float:
     if not 0 < number < float("inf"):
         raise UsageError(f"{text!r} is not a number above 0")
     return number
+
+
+def signed_whole_number(text: str, least: int = -999_999_999, what: str = "a whole number") -> int:
+    """`text`, at most nine digits with or without a sign, as an int from `least` up.
+
+    UsageError, which says that it is not `what`.
+    """
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 9 or int(text) < least:
+        raise UsageError(f"{quote(text)} is not {what}")
+    return int(text)
+
+
+def whole_number(text: str) -> int:
+    return signed_whole_number(text, 0, "a whole number from 0 up")
+
+
+def positive_whole_number(text: str, what: str = "a whole number above 0") -> int:
+    return signed_whole_number(text, 1, what)
 
 
 def key_list(text: str) -> list[str]:
@@ -163,9 +182,7 @@ def read_config(path: str) -> dict[str, Any]:
         raise UsageError(f"{path}: {error}") from None
     for name in values:
         if name not in SETTINGS:
-            import difflib
+            from jobmeter.suggestion import suggest  # late: few runs need it
 
-            near = difflib.get_close_matches(name, SETTINGS, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(SETTINGS)}."
-            raise UsageError(f"{path}: there is no setting {name!r}. {hint}")
+            raise UsageError(f"{path}: there is no setting {quote(name)}. {suggest(name, SETTINGS)}")
     return values

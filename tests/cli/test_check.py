@@ -188,8 +188,8 @@ def test_of_very_many_runs_the_same_is_found_by_sql(jobmeter: Commands, monkeypa
     [
         (["nothing"], "there is no run 'nothing'"),
         (["train_model", "--run-id", "1"], "--run-id tells the runs of a workflow apart"),
-        (["--run-id", "0"], "--run-id: '0' is not the number of a run"),
-        (["--run-id", "²"], "--run-id: '²' is not the number of a run"),
+        (["--run-id", "0"], "--run-id: '0' is not a whole number above 0"),
+        (["--run-id", "²"], "--run-id: '²' is not a whole number above 0"),
         (["--min-over", "much"], "--min-over: 'much' is not a percentage"),
         (["--diff"], "--diff shows what --fix would change. Name the spec with --fix SPEC."),
         (["--fix", "/nowhere/spec.yaml"], "/nowhere/spec.yaml"),

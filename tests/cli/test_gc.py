@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobmeter.journal.writer import JournalWriter
-from jobmeter.store.query.selection import iso
+from jobmeter.times import utc
 from tests.cli.listing import Commands
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import header, ids, journal_of, opened
@@ -16,7 +16,7 @@ from tests.store.kept import header, ids, journal_of, opened
 
 def aged(*days: int) -> list[dict[str, Any]]:
     """A run of each age."""
-    return [{**record(f"old{age}"), "started": iso(time.time() - age * 86400)} for age in days]
+    return [{**record(f"old{age}"), "started": utc(time.time() - age * 86400)} for age in days]
 
 
 def test_runs_older_than_said_go_with_their_files(jobmeter: Commands) -> None:
@@ -59,7 +59,7 @@ def test_a_file_of_many_runs_is_written_anew_with_those_that_stay(jobmeter: Comm
 def test_an_old_run_that_still_runs_is_left_alone(jobmeter: Commands) -> None:
     writer = JournalWriter(str(jobmeter.folder), "eee6")
     alive = {"writer": {"pid": os.getpid()}, "host": {"name": os.uname().nodename}}
-    writer.begin(header("eee6", **alive, started=iso(time.time() - 1e7)))
+    writer.begin(header("eee6", **alive, started=utc(time.time() - 1e7)))
     assert "jobmeter: 0 runs: freed 0 B\n" == jobmeter("gc", "--older-than", "1d").err
     writer.close()
     assert ["eee6"] == ids(opened(jobmeter.folder))

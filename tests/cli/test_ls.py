@@ -99,7 +99,9 @@ def test_an_empty_store_is_told(jobmeter: Commands) -> None:
     [
         (["--fields", "id,memory"], "--fields: there is no field 'memory'. Did you mean"),
         (["--sort", "wall"], "--sort: there is no field 'wall'."),
-        (["--limit", "-1"], "--limit: '-1' is not a whole number"),
+        (["--limit", "-1"], "--limit: '-1' is not a whole number from 0 up"),
+        (["--limit", "²"], "--limit: '²' is not a whole number from 0 up"),
+        (["--limit", "9" * 5000], "…' is not a whole number from 0 up"),
         (["--since", "soon"], "--since: 'soon' is not a time"),
         (["--status", "dead"], "--status: 'dead' is none of"),
         (["--label", "team"], "--label: 'team' is not KEY=VALUE"),

@@ -102,7 +102,7 @@ def test_a_finished_page_is_opened(store: str, tmp_path: Path) -> None:
         (["train", "-o", "/proc/nowhere"], "-o: /proc/nowhere: cannot be made"),
         (["train", "-o", "/dev/null/x"], "-o: /dev/null/x: cannot be made: Not a directory"),
         (["train", "--format", "svg", "--open"], "--open opens a page"),
-        (["train", "--limit", "0"], "--limit: '0' is not a number above 0"),
+        (["train", "--limit", "0"], "--limit: '0' is not a whole number above 0"),
     ],
 )
 def test_bad_input_is_one_clear_line(

@@ -14,7 +14,7 @@ import pytest
 
 from jobmeter.collectors import BUILTIN, load
 from jobmeter.collectors.contract import Collector, Ending, Moment, Readings, Reaped, Target
-from jobmeter.collectors.plugins import UNITS
+from jobmeter.collectors.plugin_checks import UNITS
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup.group import create_group
 from jobmeter.kernel.machine import Machine

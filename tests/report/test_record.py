@@ -13,7 +13,7 @@ from jobmeter.collectors.contract import ProcessUse
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity
 from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Record, Requirement
-from jobmeter.report.record import complete, identity, new_run_id, process_entry, utc
+from jobmeter.report.record import complete, identity, new_run_id, process_entry
 
 CPU = Measurement("perf_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.EXACT, "CPU time.")
 
@@ -50,18 +50,6 @@ def test_run_ids_are_short_plain_and_never_the_same() -> None:
     ids = {new_run_id() for _ in range(5000)}
     assert 5000 == len(ids)
     assert [] == [run_id for run_id in ids if not re.fullmatch("[a-km-np-z2-9]{12}", run_id)]
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "expected"),
-    [
-        (0.0, "1970-01-01T00:00:00.000Z"),
-        (1_700_000_000.1234, "2023-11-14T22:13:20.123Z"),
-        (1_700_000_000.9996, "2023-11-14T22:13:21.000Z"),
-    ],
-)
-def test_a_time_is_utc_to_the_millisecond(timestamp: float, expected: str) -> None:
-    assert expected == utc(timestamp)
 
 
 def test_what_is_known_at_the_start_is_the_first_part_of_the_record(tmp_path: Path) -> None:

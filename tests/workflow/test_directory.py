@@ -124,7 +124,7 @@ def test_a_run_is_found_by_id_name_or_spec_and_number(tmp_path: Path) -> None:
         ("mine", 7, "workflow mine has no run 7. There are: 1, 2."),
         ("mine", 0, "workflow mine has no run 0. There are: 1, 2."),
         ("mien", None, "there is no workflow 'mien'. Did you mean 'mine'?"),
-        ("elephant", None, "there is no workflow 'elephant'. `jobmeter workflow list` lists those there are."),
+        ("elephant", None, "there is no workflow 'elephant'. `jobmeter workflow list` lists those that were run."),
         ("../mine", 3, "workflow mine has no run 3. There are: 1, 2."),
     ],
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.shared.options import Parser, add_measure_options, measure_options, option_type
+from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
+from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.session.attach import Attachment
+from jobmeter.settings import positive_whole_number
 
 if TYPE_CHECKING:
     from jobmeter.session.container_attach import ContainerAttachment
@@ -49,6 +51,4 @@ def attach(options: argparse.Namespace) -> Attachment | ContainerAttachment:
 
 
 def process_id(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise UsageError(f"{text!r} is not a process id")
-    return int(text)
+    return positive_whole_number(text, "a process id")

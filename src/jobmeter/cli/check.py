@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
-from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, rewrite, tell
+from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, print_rewritten, rewrite
 from jobmeter.errors import UsageError
-from jobmeter.settings import resolve
+from jobmeter.settings import positive_whole_number, resolve
 
 if TYPE_CHECKING:
     from jobmeter.analyse.check import Checked, Line
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
     @property
     def has_several_workflows(self) -> bool:
-        """Whether a job's number does not tell which it is."""
+        """Whether a job's number does not say which it is."""
         runs = {(row.get("workflow"), row.get("workflow_run")) for row in self.runs.rows}
         return len(runs) > 1
 
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     if options.json:
         _print_json(_object(found, everything=options.all))
     elif rewritten is not None and options.diff:
-        tell(rewritten, diff=True)  # alone, so that `patch` can read it
+        print_rewritten(rewritten, diff=True)  # alone, so that `patch` can read it
     else:
         _print(found, everything=options.all)
     return 1 if checked.violations and not options.exit_zero else 0
@@ -93,7 +93,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add(
         "names", nargs="*", metavar="WORKFLOW|RUN", help="a workflow by id or name; a run by id, prefix, name or `last`"
     )
-    add("--run-id", metavar="N", type=option_type("--run-id", _run_number), help="which run of the workflow: 1, 2, 3 …")
+    number = option_type("--run-id", positive_whole_number)
+    add("--run-id", metavar="N", type=number, help="which run of the workflow: 1, 2, 3 …")
     add("--all", action="store_true", help="every job and resource, also those that stayed below")
     over = option_type("--min-over", _percent)
     add("--min-over", metavar="PERCENT", type=over, default=1.0, help="from how much over on it is told (default 1.0)")
@@ -103,12 +104,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add_filter_options(parser)
     add_store_option(parser)
     return parser.parse_args(arguments)
-
-
-def _run_number(words: str) -> int:
-    if not words.isdecimal() or int(words) < 1:
-        raise UsageError(f"{words!r} is not the number of a run: 1, 2, 3 …")
-    return int(words)
 
 
 def _percent(words: str) -> float:
@@ -205,7 +200,7 @@ def _print(found: Found, *, everything: bool) -> None:
     _print_failures(found)
     _print_opportunities(found)
     if found.rewritten is not None:
-        tell(found.rewritten, diff=False)
+        print_rewritten(found.rewritten, diff=False)
 
 
 def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:

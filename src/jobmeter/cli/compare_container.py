@@ -18,6 +18,7 @@ from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
 from jobmeter.model import Record
 from jobmeter.session.run import JobOptions, Session
+from jobmeter.settings import positive_whole_number
 
 if TYPE_CHECKING:
     from jobmeter.session.container import ContainerSession
@@ -33,7 +34,8 @@ def main(arguments: list[str]) -> int:
         usage="jobmeter compare --container-overhead IMAGE [options] -- COMMAND [ARGUMENT...]",
     )
     add = parser.add_argument
-    add("--runs", metavar="N", type=option_type("--runs", _count), default=_RUNS, help=f"N (default {_RUNS})")
+    count = option_type("--runs", positive_whole_number)
+    add("--runs", metavar="N", type=count, default=_RUNS, help=f"N (default {_RUNS})")
     add("--json", action="store_true", help="print an object")
     add_container_options(parser, image="--container-overhead")
     add("command", nargs="*", metavar="COMMAND", help="the command; it must be there bare and in the image")
@@ -150,9 +152,3 @@ def _times(runs: list[Timed]) -> list[dict[str, float]]:
         }
         for run in runs
     ]
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise UsageError(f"{text!r} is not a number of runs")
-    return int(text)

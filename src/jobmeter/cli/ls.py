@@ -14,7 +14,7 @@ from jobmeter.cli.shared.filters import add_filter_options, add_store_option, se
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
-from jobmeter.settings import key_list, resolve
+from jobmeter.settings import key_list, resolve, whole_number
 
 if TYPE_CHECKING:
     from jobmeter.store import Row, Selection
@@ -52,19 +52,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--fields", metavar="FIELDS", type=key_list, help="what to show, with commas between; `all` for every field")
     add("--sort", metavar="FIELD", default="started", help="largest or newest first (default: started)")
     add("--reverse", action="store_true", help="smallest or oldest first")
-    limit = option_type("--limit", _whole_number)
+    limit = option_type("--limit", whole_number)
     add("--limit", metavar="N", type=limit, help=f"at most so many; 0 for all (default: {_SHOWN} in a table)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print an array of objects, all fields that are known")
     form.add_argument("--csv", action="store_true", help="print comma-separated values, all fields")
     add_store_option(parser)
     return parser.parse_args(arguments)
-
-
-def _whole_number(text: str) -> int:
-    if not text.isdigit():
-        raise UsageError(f"{text!r} is not a whole number")
-    return int(text)
 
 
 def _limit(options: argparse.Namespace) -> int | None:

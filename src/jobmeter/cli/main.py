@@ -77,10 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _call(name: str, arguments: list[str]) -> int:
     command = COMMANDS.get(name)
     if command is None:
-        from difflib import get_close_matches
+        from jobmeter.suggestion import suggest  # late: few runs need it
 
-        near = get_close_matches(name, COMMANDS, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"To run a command: jobmeter run -- {name}"
+        hint = suggest(name, COMMANDS, f"To run a command: jobmeter run -- {name}")
         raise UsageError(f"there is no command {name!r}. {hint}")
     code: int = importlib.import_module(command.module).main(arguments)
     if sys.stdout is not None:

@@ -14,7 +14,7 @@ from jobmeter.cli.shared.filters import add_filter_options, add_store_option, na
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
-from jobmeter.settings import key_list, resolve
+from jobmeter.settings import key_list, positive_whole_number, resolve
 
 if TYPE_CHECKING:
     from jobmeter.report.plot.series import JobCurves
@@ -53,7 +53,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("runs", metavar="RUN", nargs="*", help="id, the beginning of one, a name, or `last`")
     add("--job-ids", metavar="IDS", type=key_list, default=[], help="runs, with commas between")
     add_filter_options(parser)
-    limit = option_type("--limit", _positive)
+    limit = option_type("--limit", positive_whole_number)
     add(
         "--limit",
         metavar="N",
@@ -70,12 +70,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--json", action="store_true", help="print the names of the files as JSON")
     add_store_option(parser)
     return parser.parse_args(arguments)
-
-
-def _positive(words: str) -> int:
-    if not words.isdigit() or int(words) == 0:
-        raise UsageError(f"{words!r} is not a number above 0")
-    return int(words)
 
 
 def _check_directory(path: str) -> None:

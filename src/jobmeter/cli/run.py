@@ -7,7 +7,8 @@ import os
 import signal
 import time
 
-from jobmeter.cli.shared.options import Parser, add_measure_options, measure_options, option_type
+from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
+from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.capture import Capture

@@ -7,7 +7,8 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.shared.options import measure_options, option_type
+from jobmeter.cli.shared.measure_options import measure_options
+from jobmeter.cli.shared.options import option_type
 from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.capture import Capture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jobmeter.cli.shared.filters import add_store_option
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
-from jobmeter.cli.shared.spec_edits import add_fix_options, plan_to_fix, rewrite, tell
+from jobmeter.cli.shared.spec_edits import add_fix_options, plan_to_fix, print_rewritten, rewrite
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 from jobmeter.settings import one_of, resolve
@@ -95,9 +95,9 @@ def _histories(store: Store, names: list[str]) -> Iterator[History]:
         workflow = store.find_workflow(name)
         found = list(workflow_histories(store, workflow) if workflow else name_histories(store, name))
         if not found:
-            from jobmeter.store.query.check_subject import did_you_mean
+            from jobmeter.store.query.run_names import did_you_mean
 
-            hint = did_you_mean(store, name) or "`jobmeter stats` lists the jobs that have."
+            hint = did_you_mean(store.query, name) or "`jobmeter stats` lists the jobs that have."
             raise UsageError(f"no job and no workflow named {name!r} has run. {hint}")
         yield from found
 
@@ -141,7 +141,7 @@ def _apply(plan: Plan, advised: list[Advice], *, diff: bool) -> None:
     for advice in mine:
         if not advice.completed:
             warn(unknown(advice) + ("" if advice.amounts else "; it stays as it is"))
-    tell(rewrite(plan, sizes, diff=diff), diff=diff)
+    print_rewritten(rewrite(plan, sizes, diff=diff), diff=diff)
 
 
 def _to_write(advice: Advice, asks: Requirement) -> Requirement:

@@ -6,13 +6,12 @@ taken from the default. `none`, alone, is nothing: then time and outcome are kno
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Callable
 
 from jobmeter.collectors import Selected, default_plugins, load_all, load_builtin, load_default
 from jobmeter.collectors.contract import Collector
-from jobmeter.errors import UsageError
+from jobmeter.errors import UsageError, quote
 from jobmeter.kernel.machine import Machine
 
 
@@ -59,9 +58,11 @@ def _matching(pattern: str, keys: list[str], usual: set[str], sign: str = "") ->
         return usual
     matches = set(fnmatch.filter(keys, pattern))
     if not matches:
-        near = difflib.get_close_matches(pattern, keys, n=1, cutoff=0.0)
+        from jobmeter.suggestion import suggest  # late: few runs need it
+
+        hint = suggest(sign + pattern, [sign + key for key in keys], "")
         raise UsageError(
-            f"--measurements: there is no {sign + pattern!r}. Did you mean {sign + near[0]!r}? "
+            f"--measurements: there is no {quote(sign + pattern)}. {hint + ' ' * bool(hint)}"
             "`jobmeter measurements` lists all."
         )
     return matches

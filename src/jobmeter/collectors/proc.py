@@ -7,17 +7,16 @@ import time
 
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
+from jobmeter.collectors.proc_counters import Counters
+from jobmeter.collectors.proc_escapes import CGROUP_MEMORY, Escapes
 from jobmeter.collectors.proc_memory import HighMarks, Shares
 from jobmeter.collectors.proc_uncounted import UncountedMemory
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.collectors.roster import Roster
 from jobmeter.errors import NoData
 from jobmeter.kernel import procfs
-from jobmeter.kernel.cgroup.group import enclosing_cpu_account
-from jobmeter.kernel.cgroup.members import Membership
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes
-from jobmeter.kernel.procfs import Identity
 from jobmeter.kernel.tree import Process, Tree
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
@@ -74,23 +73,11 @@ STATE = Measurement(
 CMD = Measurement("proc_cmd", "text", Kind.LABEL, Across.LAST, Quality.SAMPLED, "Command lines.")
 ETIME = _gauge("etime", "seconds", Across.MAX, "Age of the oldest process.")
 
-_FROM_IO = {READ.key, WRITE.key, READ_OPS.key, WRITE_OPS.key}
+_IO = (READ.key, WRITE.key, READ_OPS.key, WRITE_OPS.key)
+_FROM_IO = set(_IO)
 _FROM_STATUS = {SWAP_TOTAL.key, SWITCHES.key}
 _UNCOUNTED = {HUGETLB_TOTAL.key, HELD_TOTAL.key}
 _FROM_SMAPS = {PSS_TOTAL.key, USS_TOTAL.key, MEMORY.key}
-_COUNTED = (READ.key, WRITE.key, READ_OPS.key, WRITE_OPS.key)
-_NO_IO = (0, 0, 0, 0)
-_BLUR_TICKS = 5
-
-_MEMORY_GROUPS, _CPU_GROUPS = frozenset({"memory", ""}), frozenset({"cpuacct", ""})
-_CGROUP_MEMORY = {
-    f"cgroup_{name}"
-    for name in ("mem_peak", "mem_current", "anon", "file", "held", "working_set", "swap", "hugetlb", "hugetlb_peak")
-}
-_CGROUP_CPU = {f"cgroup_cpu_{name}" for name in ("seconds", "user_seconds", "system_seconds", "percent")}
-_OUTER_CPU = "cgroup_outer_cpu_seconds"
-_PERF = {f"perf_{name}" for name in ("cpu_seconds", "page_faults", "ctx_switches", "instructions", "cycles")}
-"""Keys of other sources that miss a process which left its cgroup, or became another user."""
 
 
 class ProcCollector:
@@ -132,8 +119,6 @@ class ProcSource:
         self._wanted = wanted
         only_child = None if target.root_is_job else target.main
         self._tree = Tree(self._machine, target.root, only_child)
-        self._accounts: dict[Identity, Account] = {}
-        self._ledger = Ledger()
         self._switches = Ledger()
         self._roster = Roster(
             self._machine,
@@ -146,9 +131,7 @@ class ProcSource:
         self._high_marks = HighMarks(self._machine)
         self._shares = Shares(self._machine)
         self._uncounted = UncountedMemory(self._machine, target.group) if wanted & _UNCOUNTED else None
-        self._membership = Membership(self._machine, target.group.directories()) if target.group is not None else None
-        self._outer_membership = _outer_membership(target)
-        self._unreadable: dict[Identity, int] = {}
+        self._escapes = Escapes(target)
         self._switches_base: int | None = None
         self._level_readings: Readings = {}
         self._counter_readings: Readings = {}
@@ -159,8 +142,9 @@ class ProcSource:
                 self._tree.close()
                 raise NoData(f"process {target.root} has ended")
             self._roster.begin(self._counted())
-        # Counted from here: a shepherd has used a little, something already running much.
-        self._base = self._totals = self._add_up(self._counted())
+        self._counters = Counters(
+            self._machine, self._with_shepherd(self._counted()), self._escapes, with_io=bool(wanted & _FROM_IO)
+        )
         self._rate = CpuPercent(time.monotonic())
 
     def read(self, moment: Moment) -> Readings:
@@ -201,16 +185,12 @@ class ProcSource:
     def _look(self) -> None:
         """Read the tree anew."""
         counted = self._follow()
-        self._totals = self._add_up(counted)
-        totals = [now - before for now, before in zip(self._totals, self._base)]
-        self._counter_readings = dict(zip(_COUNTED, totals[1:])) if self._wanted & _FROM_IO else {}
-        self._counter_readings[MAJOR_FAULTS.key] = totals[-1]
+        self._counters.update(self._with_shepherd(counted))
+        self._counter_readings = dict(zip(_IO, self._counters.io)) if self._wanted & _FROM_IO else {}
+        self._counter_readings[MAJOR_FAULTS.key] = self._counters.major_faults
         self._level_readings = self._levels(counted) | self._memory_shares(_holding(counted))
         if alive := [process for process in counted if process.alive]:
-            if self._membership is not None:
-                self._membership.update(alive)
-            if self._outer_membership is not None:
-                self._outer_membership.update(alive)
+            self._escapes.update(alive)
             if self._uncounted is not None:
                 self._level_readings |= self._look_for_uncounted(self._uncounted, _holding(alive))
             if self._wanted & _FROM_STATUS:
@@ -269,7 +249,7 @@ class ProcSource:
         return readings
 
     def _look_for_uncounted(self, uncounted: UncountedMemory, holding: list[Process]) -> Readings:
-        moved = self._membership is not None and bool(self._membership.left & _MEMORY_GROUPS)
+        moved = self._escapes.left_memory_group
         shares = self._shares.update(holding) if moved or self._wanted & _FROM_SMAPS else []
         found = uncounted.update(holding, shares, moved=moved)
         if found is None:
@@ -277,10 +257,7 @@ class ProcSource:
         return {key: value for key, value in zip((HUGETLB_TOTAL.key, HELD_TOTAL.key), found) if value is not None}
 
     def outran(self, cpu_nanoseconds: int) -> bool:
-        """Whether the tree used more CPU than that, beyond what ticks may blur, or has whom perf cannot follow."""
-        if self._unreadable and self._unreadable.keys() & self._accounts.keys():
-            return True
-        return (self._totals[0] - self._base[0]) / TICKS_PER_SECOND > cpu_nanoseconds / 1e9 * 1.05 + 0.05
+        return self._counters.outran(cpu_nanoseconds)
 
     def missing(self) -> dict[str, str]:
         """The keys whose files this kernel does not have, or does not let this user read."""
@@ -298,20 +275,13 @@ class ProcSource:
 
     def incomplete(self) -> frozenset[str]:
         """Keys whose highest moment may have gone unread, and those of other sources that processes left behind."""
-        keys: set[str] = set()
+        keys = self._escapes.incomplete(self._counters.cpu_ticks)
         if self._shares.missed_the_top:
             keys |= {PSS_TOTAL.key, USS_TOTAL.key}
         if self._uncounted is not None and self._uncounted.doubtful:
-            keys |= {RSS_TOTAL.key, PSS_TOTAL.key, MEMORY.key, HELD_TOTAL.key, *_CGROUP_MEMORY}
-        left = self._membership.left if self._membership is not None else set()
-        if left & _MEMORY_GROUPS:
-            keys |= {HELD_TOTAL.key, *_CGROUP_MEMORY}
-        if left & _CPU_GROUPS:
-            keys |= _CGROUP_CPU
-        if self._outer_membership is not None and self._outer_membership.left:
-            keys.add(_OUTER_CPU)
-        if sum(self._unreadable.values()) > 0.02 * (self._totals[0] - self._base[0]) + _BLUR_TICKS:
-            keys |= _PERF
+            keys |= {RSS_TOTAL.key, PSS_TOTAL.key, MEMORY.key, HELD_TOTAL.key, *CGROUP_MEMORY}
+        if self._escapes.left_memory_group:
+            keys.add(HELD_TOTAL.key)
         return frozenset(keys)
 
     def _counted(self) -> list[Process]:
@@ -330,40 +300,12 @@ class ProcSource:
         root = [self._tree.root] if self._target.root_is_job and not self._tree.root.present else []
         return [*root, *self._tree.vanished]
 
-    def _add_up(self, counted: list[Process]) -> tuple[int, ...]:
-        """The counters by now: each process's own first, then the sum."""
-        # A shepherd is no part of the job, but inherits the accounts of all it waited for.
-        everyone = counted if self._target.root_is_job else [self._tree.root, *counted]
-        self._accounts = {process.identity: self._account(process) for process in everyone}
-        return self._ledger.update(self._accounts)
-
-    def _account(self, process: Process) -> Account:
-        stat = process.stat
-        ticks = stat.user + stat.system + stat.children_user + stat.children_system
-        faults = stat.minor_faults + stat.children_minor_faults
-        before = self._accounts.get(process.identity)
-        if before is not None and before.faults == faults and before.used[0] == ticks:
-            # It did hardly anything: what little I/O there may be is told by the next reading, or at its end.
-            return before._replace(parent=stat.ppid)
-        io = self._io(process) if self._wanted & _FROM_IO and (ticks or before is None) else _NO_IO
-        major = stat.major_faults + stat.children_major_faults
-        return Account(stat.ppid, faults, stat.children_minor_faults, (ticks, *io, major))
-
-    def _io(self, process: Process) -> tuple[int, ...]:
-        try:
-            return procfs.read_io(self._machine, process.identity.pid)
-        except PermissionError:
-            # Another user's: one that became it by a setuid program is out of reach of perf. Or one that ends.
-            stat = process.stat
-            if not procfs.is_ending(self._machine, process.identity.pid):
-                ticks = stat.user + stat.system + stat.children_user + stat.children_system
-                self._unreadable[process.identity] = ticks
-            return _NO_IO
-        except (OSError, ValueError):
-            return _NO_IO  # gone
+    def _with_shepherd(self, counted: list[Process]) -> list[Process]:
+        """A shepherd is no part of the job, but the kernel adds to it what everyone used whom it waited for."""
+        return counted if self._target.root_is_job else [self._tree.root, *counted]
 
     def _cpu(self, before: float) -> Readings:
-        seconds = (self._totals[0] - self._base[0]) / TICKS_PER_SECOND
+        seconds = self._counters.cpu_seconds
         percent = self._rate.update(before, seconds, time.monotonic())
         return {CPU.key: seconds} if percent is None else {CPU.key: seconds, CPU_PERCENT.key: percent}
 
@@ -395,16 +337,6 @@ class ProcSource:
 
     def close(self) -> None:
         self._tree.close()
-
-
-def _outer_membership(target: Target) -> Membership | None:
-    """Of a job without a cgroup: whether its processes stay in that of jobmeter, which bounds their CPU time."""
-    if target.group is not None or target.root_is_job:
-        return None
-    account = enclosing_cpu_account(target.machine)
-    # Below the top of what is mounted is everyone.
-    below_top = {controller: path for controller, path in account.items() if not os.path.ismount(path)}
-    return Membership(target.machine, below_top) if below_top else None
 
 
 def _holding(processes: list[Process]) -> list[Process]:

@@ -7,11 +7,13 @@ import re
 
 from jobmeter import units
 from jobmeter.errors import UsageError
+from jobmeter.times import parse_moment
 
 MOST_BYTES = 2**60
 MOST_SECONDS = 100 * 366 * 86400.0
 MOST_COUNT = 1e18
 MOST_PERCENT = 1e8
+_YEAR_2200 = 7258118400.0  # seconds since 1970
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})(\.\d+)?")
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -64,3 +66,18 @@ def clock(text: str, what: str) -> float:
     for part in parts:
         seconds = seconds * 60 + part
     return checked(seconds + int(days or 0) * 86400 + float(fraction or 0), what, MOST_SECONDS, text)
+
+
+def moment(text: str, what: str) -> float:
+    """Seconds since 1970 of an ISO-8601 moment; one without a zone is of this machine's (`TZ`)."""
+    try:
+        return checked_moment(parse_moment(text).timestamp(), what)
+    except (ValueError, OverflowError):
+        raise BadCell(f"{what} {text!r} is not a date and time") from None
+
+
+def checked_moment(seconds: float, what: str) -> float:
+    """`seconds` since 1970, if a computer can have run then."""
+    if not 0 < seconds < _YEAR_2200:
+        raise BadCell(f"{what} {seconds!r} is not a time between 1970 and 2200")
+    return seconds

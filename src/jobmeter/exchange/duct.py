@@ -11,9 +11,8 @@ import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from jobmeter.exchange.cells import MOST_BYTES, MOST_PERCENT, MOST_SECONDS, BadCell, checked
+from jobmeter.exchange.cells import MOST_BYTES, MOST_PERCENT, MOST_SECONDS, BadCell, checked, checked_moment, moment
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, gauge, run_of
-from jobmeter.exchange.times import possible, timestamp
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Measurement, Outcome
 
@@ -107,7 +106,7 @@ def _number(values: dict[str, Any], name: str, most: float) -> float | None:
 
 def _moment(summary: dict[str, Any], name: str) -> float | None:
     value = summary.get(name)
-    return None if value is None else possible(checked(value, name), name)
+    return None if value is None else checked_moment(checked(value, name), name)
 
 
 def _outcome(summary: dict[str, Any]) -> Outcome:
@@ -170,7 +169,7 @@ def _usage_lines(path: str) -> Iterator[tuple[int, bytes, str]]:
 def _window(report: Any, started: float) -> JournalWindow:
     if not isinstance(report, dict) or not isinstance(report.get("totals"), dict):
         raise BadCell("is no report of con-duct")
-    seconds = timestamp(str(report.get("timestamp")), "timestamp") - started
+    seconds = moment(str(report.get("timestamp")), "timestamp") - started
     cells: dict[str, Any] = {}
     averages = report.get("averages") or {}
     for name, level in LEVELS.items():

@@ -7,13 +7,13 @@ import csv
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import IO, Any
 
+from jobmeter.atomic_file import replacing
 from jobmeter.errors import JobmeterError, UsageError
 from jobmeter.exchange.tables import Column, Row
+from jobmeter.times import parse_moment
 
 FORMATS = ("csv", "jsonl", "parquet")
 _ROWS_AT_ONCE = 10_000
@@ -85,7 +85,7 @@ def _array_values(column: Column, rows: list[Row]) -> list[Any]:
     if column.type == "whole":
         return [None if value is None else round(value) for value in values]
     if column.type == "time":
-        return [None if value is None else datetime.fromisoformat(value.replace("Z", "+00:00")) for value in values]
+        return [None if value is None else parse_moment(value) for value in values]
     return [_cell(value) if isinstance(value, str) else value for value in values]
 
 
@@ -109,32 +109,14 @@ def destination(path: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
     check_destination(path)
     if os.path.exists(path) and not os.path.isfile(path):
         # A pipe or a device is written to, never replaced.
-        with _opened(path, binary) as file:
+        with open(path, "wb") if binary else open(path, "w", encoding="utf-8", newline="") as file:
             yield file
         return
-    # In the same directory, so that the rename is one step; through a link, to the file that it names.
-    path = os.path.realpath(path)
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
-    except OSError as error:
-        raise UsageError(f"-o: {path}: {error.strerror}") from None
-    try:
-        with _opened(descriptor, binary) as file:
+        with replacing(path, binary=binary) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise JobmeterError(f"{path}: {error.strerror}. Nothing was written there.") from None
-        raise
-
-
-def _opened(path: str | int, binary: bool) -> IO[Any]:
-    return open(path, "wb") if binary else open(path, "w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise JobmeterError(f"{path}: {error.strerror}. Nothing was written there.") from None
 
 
 def check_destination(path: str) -> None:
@@ -144,13 +126,3 @@ def check_destination(path: str) -> None:
         return
     if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
         raise UsageError(f"-o: {path}: cannot be written there. Name a file in a directory that you may write to.")
-
-
-def _mode(path: str) -> int:
-    """The permissions of the file that is replaced, or those that a new one would get."""
-    try:
-        return os.stat(path).st_mode & 0o7777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask

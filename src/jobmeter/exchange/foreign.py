@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Union
 
 from jobmeter import __version__
 from jobmeter.analyse.headline import usage
-from jobmeter.exchange.times import utc
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Record, Requirement
+from jobmeter.times import utc
 
 SCHEMA = "jobmeter.run/1"
 _LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"

@@ -12,9 +12,18 @@ from typing import BinaryIO
 
 from jobmeter import units
 from jobmeter.errors import UsageError
-from jobmeter.exchange.cells import MOST_PERCENT, MOST_SECONDS, BadCell, amount, checked, count, number
+from jobmeter.exchange.cells import (
+    MOST_PERCENT,
+    MOST_SECONDS,
+    BadCell,
+    amount,
+    checked,
+    checked_moment,
+    count,
+    moment,
+    number,
+)
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
-from jobmeter.exchange.times import possible, timestamp
 from jobmeter.model import Across, Measurement, Outcome, Requirement
 
 SOURCE = "nextflow"
@@ -188,8 +197,8 @@ def _moment(row: dict[str, str], name: str) -> float | None:
     if name not in row:
         return None
     if _RAW.fullmatch(row[name]):
-        return possible(float(row[name]) / 1000, name)
-    return timestamp(row[name], name)
+        return checked_moment(float(row[name]) / 1000, name)
+    return moment(row[name], name)
 
 
 MEASUREMENTS: tuple[Measurement, ...] = (

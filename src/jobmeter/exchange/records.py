@@ -10,9 +10,8 @@ import json
 import re
 from typing import Any, BinaryIO
 
-from jobmeter.exchange.cells import MOST_SECONDS, BadCell, checked
+from jobmeter.exchange.cells import MOST_SECONDS, BadCell, checked, moment
 from jobmeter.exchange.foreign import SCHEMA, Items, Run, Unusable
-from jobmeter.exchange.times import timestamp
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Record
 
@@ -70,7 +69,7 @@ def _run(entry: Any) -> Run:
         raise BadCell(f"run {entry['id']}: enforced is of the wrong kind")
     for name in ("started", "ended"):
         if name in entry:
-            timestamp(str(entry[name]), name)
+            moment(str(entry[name]), name)
     if "wall_seconds" in entry:
         checked(entry["wall_seconds"], f"run {entry['id']}: wall_seconds", MOST_SECONDS)
     for name, figure in entry["usage"].items():

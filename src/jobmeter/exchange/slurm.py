@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from jobmeter.errors import UsageError
-from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, number
+from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, moment, number
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
 from jobmeter.exchange.slurm_job import outcome, requirement, state_of, still_runs
-from jobmeter.exchange.times import timestamp
 from jobmeter.model import Across, Measurement, Quality
 
 SOURCE = "slurm"
@@ -151,7 +150,7 @@ def _occasion(row: Row) -> tuple[str, ...]:
 
 
 def _moment(row: Row, name: str) -> float | None:
-    return timestamp(row[name], name) if name in row else None
+    return moment(row[name], name) if name in row else None
 
 
 def _wall(row: Row) -> float | None:

@@ -11,10 +11,11 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from jobmeter.exchange.times import timestamp, utc
+from jobmeter.exchange.cells import moment
 from jobmeter.journal.reader import Journal, JournalWindow
 from jobmeter.model import Kind, Record
 from jobmeter.store.query.fields import FIELDS
+from jobmeter.times import utc
 
 Row = dict[str, Any]
 
@@ -80,7 +81,7 @@ def window_rows(journal: Journal) -> Iterator[Row]:
     """The windows of one run."""
     record: Record = journal.record or journal.header
     kinds = {key: about.get("kind", "") for key, about in _described(journal).items()}
-    started = timestamp(record["started"], "started") if "started" in record else None
+    started = moment(record["started"], "started") if "started" in record else None
     for window in journal.windows:
         yield {**_moment(record, window, started), **_cells(window, kinds)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from jobmeter.collectors.contract import ProcessUse
 from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import Machine, cpu_count
 from jobmeter.model import Measurement, Outcome, Record, Requirement
+from jobmeter.times import utc
 
 SCHEMA = "jobmeter.run/1"
 
@@ -21,12 +21,6 @@ SCHEMA = "jobmeter.run/1"
 def new_run_id() -> str:
     """Twelve letters and digits: no two runs anywhere share one, and a few of them tell it from others."""
     return "".join("abcdefghijkmnpqrstuvwxyz23456789"[byte % 32] for byte in os.urandom(12))
-
-
-def utc(timestamp: float) -> str:
-    """ISO-8601 in UTC, to the millisecond."""
-    seconds, milliseconds = divmod(round(timestamp * 1000), 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{milliseconds:03d}Z"
 
 
 def identity(

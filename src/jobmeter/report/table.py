@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
+from jobmeter.times import parse_moment
 from jobmeter.units import text
 
 _GOOD = {"completed": "green", "running": "cyan", "detached": "cyan"}
@@ -44,7 +44,7 @@ def cell(row: Mapping[str, Any], field: str, unit: str) -> str:
 def local_time(iso: str) -> str:
     """A time of a record as the clock here showed it."""
     try:
-        return datetime.fromisoformat(iso.replace("Z", "+00:00")).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return parse_moment(iso).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return iso
 

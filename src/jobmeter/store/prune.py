@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 
+from jobmeter.atomic_file import replacing
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import parse_line
 from jobmeter.store.index.database import Locked, writing
@@ -85,20 +86,14 @@ def _sweep_file(file: _File, leaving: set[Any], *, keep_summary: bool, dry_run: 
 
 
 def _rewrite(path: str, is_kept: Callable[[bytes], bool], *, dry_run: bool) -> int:
-    """Write the file anew, beside it first: at every moment the whole of one or the other is there."""
+    """Replace the file by one without the lines that go. Returns their bytes; a dry run only counts them."""
     freed = 0
-    temporary = f"{path}.new"
-    with open(path, "rb") as old, open(os.devnull if dry_run else temporary, "wb") as new:
+    with open(path, "rb") as old, open(os.devnull, "wb") if dry_run else replacing(path, binary=True) as new:
         for line in old:
             if is_kept(line):
                 new.write(line)
             else:
                 freed += len(line)
-        new.flush()
-        if not dry_run:
-            os.fsync(new.fileno())
-    if not dry_run:
-        os.replace(temporary, path)
     return freed
 
 

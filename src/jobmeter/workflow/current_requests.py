@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 def asked_today(store: str, rows: Iterable[Row]) -> dict[Key, Requirement]:
     """By job; of a run whose plan is not kept, nothing."""
     from jobmeter.analyse.check import job_of
-    from jobmeter.workflow.directory import RunDirectory
 
     again = [job for job in map(job_of, rows) if job.attempt > 1]
+    if not again:
+        return {}
+    from jobmeter.workflow.directory import RunDirectory
+
     keys = {job.key for job in again}
     found: dict[Key, Requirement] = {}
     for workflow, run in {(job.workflow, job.workflow_run) for job in again}:

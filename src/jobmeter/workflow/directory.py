@@ -14,11 +14,13 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from jobmeter.atomic_file import replacing
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import Record, workflow_id
-from jobmeter.report.record import utc
+from jobmeter.suggestion import suggest
+from jobmeter.times import utc
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job, Plan, load_plan
 from jobmeter.workflow.spec.read.loading import FORMATS
@@ -72,11 +74,10 @@ class RunDirectory:
             "jobs": [_kept(job) for job in plan.jobs],
         }
         try:
-            with open(f"{path}.new", "w", encoding="utf-8") as file:
+            with replacing(path) as file:
                 json.dump(about, file, separators=(",", ":"))
-            os.replace(f"{path}.new", path)
         except OSError as error:
-            raise StoreError(f"{error.filename}: {error.strerror}") from None
+            raise StoreError(f"{path}: {error.strerror}") from None
 
     def plan(self) -> Record:
         """The plan as it was kept. StoreError when it cannot be read."""
@@ -228,10 +229,7 @@ def _workflow(text: str, known: list[str]) -> str:
         if workflow in known:
             return workflow
         raise UsageError(f"{text}: this workflow was not run yet. `jobmeter workflow run {text}` does it.")
-    import difflib
-
-    near = difflib.get_close_matches(workflow_id(text), known, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else "`jobmeter workflow list` lists those there are."
+    hint = suggest(workflow_id(text), known, "`jobmeter workflow list` lists those that were run.")
     raise UsageError(f"there is no workflow {text!r}. {hint}")
 
 

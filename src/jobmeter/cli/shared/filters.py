@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.errors import UsageError
 from jobmeter.settings import label, one_of
+from jobmeter.times import parse_moment
 from jobmeter.units import parse_seconds
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def moment(text: str, now: float | None = None) -> float:
     except UsageError:
         pass  # no duration: then a date
     try:
-        return datetime.fromisoformat(text.strip().replace("Z", "+00:00")).timestamp()
+        return parse_moment(text).timestamp()
     except ValueError:
         raise UsageError(
             f"{text!r} is not a time. Write for example 2h, 3d, yesterday, 2026-01-31 or 2026-01-31T12:00."

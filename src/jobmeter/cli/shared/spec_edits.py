@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import sys
@@ -80,10 +79,12 @@ def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewr
 
 def unified_diff(path: str, before: str, after: str) -> str:
     """What `patch -p0` and `git apply -p0` read; empty when nothing changes."""
-    told = []
+    import difflib  # late: few commands change a spec
+
+    lines = []
     for line in difflib.unified_diff(_lines(before), _lines(after), path, path):
-        told.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
-    return "".join(told)
+        lines.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(lines)
 
 
 def _lines(text: str) -> list[str]:
@@ -97,8 +98,8 @@ def _near(path: str) -> str:
     return path if near.startswith("..") else near
 
 
-def tell(done: Rewritten, *, diff: bool) -> None:
-    """The diff goes to stdout, what was written is told on stderr."""
+def print_rewritten(done: Rewritten, *, diff: bool) -> None:
+    """The diff goes to stdout, what was written to stderr."""
     from jobmeter.cli.shared.output import warn
 
     if not done.diff:
@@ -118,15 +119,15 @@ def _coloured(diff: str) -> str:
 
 
 def _changes(before: Plan, after: Plan) -> list[str]:
-    """What is asked for otherwise than before, by step: what several share changes for all of them."""
+    """What is requested otherwise than before, by step: what several share changes for all of them."""
     from jobmeter.analyse.check import CPU, MEMORY, RUNTIME
     from jobmeter.report.size import quantity
 
-    told: dict[str, None] = {}
+    changes: dict[str, None] = {}
     for old, new in zip(before.jobs, after.jobs):
         for resource in (CPU, MEMORY, RUNTIME):
             was, now = (getattr(job.requirement, resource.field) for job in (old, new))
             if was != now:
-                words = "not asked for" if was is None else quantity(was, resource)
-                told[f"{old.step}: {resource.key} {words} → {quantity(now, resource)}"] = None
-    return list(told)
+                words = "not requested" if was is None else quantity(was, resource)
+                changes[f"{old.step}: {resource.key} {words} → {quantity(now, resource)}"] = None
+    return list(changes)

@@ -8,6 +8,7 @@ import sys
 
 from jobmeter.cli.main import Command
 from jobmeter.errors import UsageError
+from jobmeter.suggestion import suggest
 
 COMMANDS = {
     "run": Command("run the jobs of a spec, each as soon as it may", "jobmeter.cli.workflow.run"),
@@ -56,9 +57,6 @@ def usage() -> str:
 
 
 def _hint(name: str) -> str:
-    from difflib import get_close_matches
-
     if os.path.isfile(name):
         return f"To run a spec: jobmeter workflow run {name}"
-    near = get_close_matches(name, COMMANDS, n=1)
-    return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(COMMANDS)}."
+    return suggest(name, COMMANDS)

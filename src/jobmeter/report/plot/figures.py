@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from jobmeter.report.plot.series import Curve, Heading, JobCurves, Panel
+from jobmeter.times import parse_moment
 from jobmeter.units import scale, text
 
 Figure = dict[str, Any]
@@ -37,7 +38,7 @@ class Clock(NamedTuple):
         """Where on the axis a moment of a run lies."""
         if not self.of_day:
             return round(seconds / self.divisor, 6)
-        return datetime.fromisoformat(started.replace("Z", "+00:00")) + timedelta(seconds=seconds)
+        return parse_moment(started) + timedelta(seconds=seconds)
 
     def at(self, seconds: float, started: str) -> float | str:
         """The same, as JSON has it."""

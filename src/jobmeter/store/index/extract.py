@@ -10,7 +10,7 @@ from jobmeter.model import Record
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.index.unfinished import timestamp
 from jobmeter.store.query.fields import FIGURES, REQUIREMENTS
-from jobmeter.store.query.selection import iso
+from jobmeter.times import utc
 
 COLUMNS = tuple(column.name for column in job_metadata.columns if column.name != "number")
 
@@ -96,4 +96,4 @@ def _time(value: Any) -> str | None:
     if value is None or (type(value) is str and len(value) == _LIKE_UTC and value[-1] == "Z" and value[10] == "T"):
         return value
     seconds = timestamp(value)
-    return None if seconds is None else iso(seconds)
+    return None if seconds is None else utc(seconds)

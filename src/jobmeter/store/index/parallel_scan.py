@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import marshal
-import multiprocessing
 import os
 import pickle
 import threading
 from collections.abc import Iterator, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.errors import StoreError
 from jobmeter.model import Record
 from jobmeter.store.index.extract import row_of
 from jobmeter.store.index.scan import Amendment, Scan, ScannedRun
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _ROWS = b"r"
 """Begins a message of rows: plain tuples, for which marshal takes half the time of pickle."""
@@ -31,7 +32,7 @@ WORTH_IT = 64 << 20
 """Bytes of journals from which on a process more is worth its start."""
 
 
-class ToScan(NamedTuple):
+class FileToScan(NamedTuple):
     """A file, and where to begin in it."""
 
     name: str
@@ -41,14 +42,14 @@ class ToScan(NamedTuple):
     lines: int
 
 
-class Found(NamedTuple):
+class RowBatch(NamedTuple):
     """Runs that ended, as rows of the index with their samples."""
 
     runs: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]
 
 
-class Scanned(NamedTuple):
-    """All that is to say of a file when its runs were handed over."""
+class ScannedFile(NamedTuple):
+    """A file whose runs were all handed over: what the index needs to know of it."""
 
     name: str
     path: str
@@ -59,16 +60,19 @@ class Scanned(NamedTuple):
     torn: str | None
     resume_at: tuple[int, int]
     unfinished: list[ScannedRun]
-    told: list[str]
+    messages: list[str]
 
 
-def can_scan_ahead() -> bool:
+def can_scan_in_parallel() -> bool:
     """Whether there are CPUs for it, and this process may be forked: one with threads may not."""
     return (os.cpu_count() or 1) > 1 and hasattr(os, "fork") and threading.active_count() == 1
 
 
-def scan_ahead(files: Sequence[ToScan]) -> Iterator[Found | Scanned]:
-    """What is in the files, as it comes; of each file `Scanned` last."""
+def scan_in_parallel(files: Sequence[FileToScan]) -> Iterator[RowBatch | ScannedFile]:
+    """What is in the files, as it comes; of each file `ScannedFile` last."""
+    import multiprocessing  # late: every command that reads imports this module, and few read so much
+    from multiprocessing.connection import Connection, wait
+
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(files))
     scanning: dict[Connection, Any] = {}
@@ -84,7 +88,7 @@ def scan_ahead(files: Sequence[ToScan]) -> Iterator[Found | Scanned]:
             for connection in wait(list(scanning)):
                 assert isinstance(connection, Connection)
                 message = _receive(connection)
-                if isinstance(message, Scanned):
+                if isinstance(message, ScannedFile):
                     scanning.pop(connection).join()
                     connection.close()
                 yield message
@@ -100,23 +104,23 @@ def _widen(pipe: Connection) -> None:
             fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _AHEAD)
 
 
-def _receive(connection: Connection) -> Found | Scanned:
+def _receive(connection: Connection) -> RowBatch | ScannedFile:
     try:
         packed = connection.recv_bytes()
     except EOFError:
         raise StoreError("a process that read journals was ended from outside. Try again.") from None
     if packed.startswith(_ROWS):
-        return Found(marshal.loads(memoryview(packed)[1:]))
-    scanned: Scanned = pickle.loads(packed)
+        return RowBatch(marshal.loads(memoryview(packed)[1:]))
+    scanned: ScannedFile = pickle.loads(packed)
     return scanned
 
 
-def _scan(connection: Connection, file: ToScan) -> None:
+def _scan(connection: Connection, file: FileToScan) -> None:
     """In the child: hand over what the file holds."""
-    told: list[str] = []
+    messages: list[str] = []
     unfinished: list[ScannedRun] = []
     batch: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]] = []
-    scan = Scan(file.path, file.read_to, file.lines, told.append)
+    scan = Scan(file.path, file.read_to, file.lines, messages.append)
     try:
         for run in scan.runs():
             row = _row(run, file.file)
@@ -128,14 +132,14 @@ def _scan(connection: Connection, file: ToScan) -> None:
                 connection.send_bytes(_ROWS + marshal.dumps(batch))
                 batch = []
     except StoreError as error:
-        told.append(str(error))
+        messages.append(str(error))
     connection.send_bytes(_ROWS + marshal.dumps(batch))
-    connection.send_bytes(pickle.dumps(scanned_of(scan, file.name, unfinished, told)))
+    connection.send_bytes(pickle.dumps(scanned_file(scan, file.name, unfinished, messages)))
 
 
-def scanned_of(scan: Scan, name: str, unfinished: list[ScannedRun], told: list[str]) -> Scanned:
-    """What there is to say of a file that was gone through."""
-    return Scanned(
+def scanned_file(scan: Scan, name: str, unfinished: list[ScannedRun], messages: list[str]) -> ScannedFile:
+    """What the index needs to know of a file that was scanned to its end."""
+    return ScannedFile(
         name,
         scan.path,
         scan.shared,
@@ -145,7 +149,7 @@ def scanned_of(scan: Scan, name: str, unfinished: list[ScannedRun], told: list[s
         scan.torn,
         scan.resume_at(),
         unfinished,
-        told,
+        messages,
     )
 
 
@@ -153,4 +157,4 @@ def _row(run: ScannedRun, file: int) -> tuple[Any, ...] | None:
     try:
         return None if run.record is None else row_of(run.record, file, run.offset, run.line)
     except (KeyError, TypeError, AttributeError):
-        return None  # told by whoever looks at what is unfinished
+        return None  # reported by whoever looks at what is unfinished

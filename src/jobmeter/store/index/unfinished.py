@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 
 from jobmeter.analyse.headline import usage
 from jobmeter.analyse.timeline import summarise
 from jobmeter.journal.reader import Journal
 from jobmeter.model import Record
+from jobmeter.times import parse_moment
 
 _SCHEMA = "jobmeter.run/1"
 _NOT_IN_RECORDS = ("schema", "measurements", "writer")
@@ -54,6 +54,6 @@ def timestamp(text: object) -> float | None:
     if not isinstance(text, str):
         return None
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+        return parse_moment(text).timestamp()
     except ValueError:
         return None

@@ -15,7 +15,15 @@ from jobmeter.journal.reader import Place, read_journal
 from jobmeter.model import Record
 from jobmeter.store.index.database import Locked, writing
 from jobmeter.store.index.liveness import is_elsewhere, writer_lives
-from jobmeter.store.index.parallel_scan import WORTH_IT, Found, Scanned, ToScan, can_scan_ahead, scan_ahead, scanned_of
+from jobmeter.store.index.parallel_scan import (
+    WORTH_IT,
+    FileToScan,
+    RowBatch,
+    ScannedFile,
+    can_scan_in_parallel,
+    scan_in_parallel,
+    scanned_file,
+)
 from jobmeter.store.index.row_writer import RowWriter, forget_files
 from jobmeter.store.index.scan import Scan, ScannedRun, file_size
 from jobmeter.store.index.tables import CLOSED, INDEXES, OPEN, SILENT, index_state, job_metadata, journal_files
@@ -101,7 +109,7 @@ class _Updating:
             self._rows = RowWriter(self._connection)
             self._next_file = (self._connection.execute(select(func.max(journal_files.c.file))).scalar() or 0) + 1
             if self._is_worth_processes(plan):
-                self._read_ahead(plan.changed)
+                self._read_in_parallel(plan.changed)
             else:
                 until = time.monotonic() + _TURN
                 for done, name in enumerate(plan.changed, start=1):
@@ -158,7 +166,7 @@ class _Updating:
         paths = [f"{self._directory}/{name}" for name in plan.changed]
         if len(paths) < 2 or len(paths) > _MANY_FILES:
             return False
-        return can_scan_ahead() and sum(os.path.getsize(p) for p in paths if os.path.exists(p)) > WORTH_IT
+        return can_scan_in_parallel() and sum(os.path.getsize(p) for p in paths if os.path.exists(p)) > WORTH_IT
 
     def _drop_indexes(self) -> None:
         for index in INDEXES:
@@ -176,17 +184,17 @@ class _Updating:
         before = self._known(name, size)
         scan = Scan(path, before.read_to, before.lines, self._warn)
         unfinished: list[ScannedRun] = []
-        told: list[str] = []
+        messages: list[str] = []
         try:
             for run in scan.runs():
                 if run.record is None or not self._add(path, run, run.record, before.file):
                     unfinished.append(run)
         except StoreError as error:
-            told.append(str(error))
-        scanned = scanned_of(scan, name, unfinished, told)
+            messages.append(str(error))
+        scanned = scanned_file(scan, name, unfinished, messages)
         self._finish(before._replace(mtime_ns=mtime_ns), scanned)
 
-    def _read_ahead(self, names: list[str]) -> None:
+    def _read_in_parallel(self, names: list[str]) -> None:
         """Read many large files, several at once."""
         known: dict[str, _File] = {}
         for name in names:
@@ -197,20 +205,20 @@ class _Updating:
                 continue
             known[name] = self._known(name, size)._replace(mtime_ns=mtime_ns)
         files = [
-            ToScan(name, f"{self._directory}/{name}", file.file, file.read_to, file.lines)
+            FileToScan(name, f"{self._directory}/{name}", file.file, file.read_to, file.lines)
             for name, file in known.items()
         ]
-        for message in scan_ahead(files):
-            if isinstance(message, Found):
+        for message in scan_in_parallel(files):
+            if isinstance(message, RowBatch):
                 for row, samples in message.runs:
                     self._rows.add_row(row, samples)
             else:
                 self._finish(known[message.name], message)
 
-    def _finish(self, before: _File, scanned: Scanned) -> None:
+    def _finish(self, before: _File, scanned: ScannedFile) -> None:
         """Keep how far a file was read, and judge what in it has no end."""
         is_open, writer = CLOSED, "{}"
-        for message in scanned.told:
+        for message in scanned.messages:
             self._warn(message)
         try:
             if scanned.unfinished or scanned.torn or scanned.shared or not scanned.size:
@@ -241,27 +249,27 @@ class _Updating:
             return False
         return True
 
-    def _judge(self, scan: Scanned, file: int) -> tuple[int, str]:
+    def _judge(self, scan: ScannedFile, file: int) -> tuple[int, str]:
         """Whether more may come of a file that has an open end, and who would write it."""
-        found = CLOSED
+        state_of_file = CLOSED
         writer: Record = scan.shared
         for run in scan.unfinished:
             journal = read_journal(scan.path, Place(run.run_id, run.offset, run.line))
             state = _state(journal.header, scan)
             self._add(scan.path, run, record_so_far(journal, "running" if state == OPEN else "lost"), file)
-            if state != CLOSED and found != OPEN:
-                found, writer = state, journal.header
-        if found == CLOSED and scan.shared:
-            found = _state(scan.shared, scan)
-        if found == CLOSED and not scan.unfinished and not scan.lines:
+            if state != CLOSED and state_of_file != OPEN:
+                state_of_file, writer = state, journal.header
+        if state_of_file == CLOSED and scan.shared:
+            state_of_file = _state(scan.shared, scan)
+        if state_of_file == CLOSED and not scan.unfinished and not scan.lines:
             young = time.time() - os.stat(scan.path).st_mtime < _YOUNG
-            found = SILENT if young else CLOSED
-        if found == CLOSED and scan.torn:
+            state_of_file = SILENT if young else CLOSED
+        if state_of_file == CLOSED and scan.torn:
             self._warn(scan.torn)
-        return found, json.dumps({key: writer[key] for key in ("writer", "host") if key in writer})
+        return state_of_file, json.dumps({key: writer[key] for key in ("writer", "host") if key in writer})
 
 
-def _state(header: Record, scan: Scanned) -> int:
+def _state(header: Record, scan: ScannedFile) -> int:
     size, mtime_ns = file_size(scan.path)
     if writer_lives(header, mtime_ns / 1e9):
         return OPEN

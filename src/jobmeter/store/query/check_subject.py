@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, or_
 from jobmeter.errors import UsageError
 from jobmeter.store import Selection
 from jobmeter.store.index.tables import job_metadata
-from jobmeter.store.query.run_names import NoSuchRun, nearest_name
+from jobmeter.store.query.run_names import NoSuchRun, did_you_mean
 
 if TYPE_CHECKING:
     from jobmeter.store import Store
@@ -58,15 +58,9 @@ def _resolve(store: Store, name: str) -> str:
     try:
         return store.resolve(name)
     except NoSuchRun:
-        if hint := did_you_mean(store, name):
+        if hint := did_you_mean(store.query, name):
             raise UsageError(f"there is no run and no workflow {name!r}. {hint}") from None
         raise
-
-
-def did_you_mean(store: Store, name: str) -> str:
-    """`Did you mean 'hogs'?`, among jobs and workflows; empty when nothing is like it."""
-    near = nearest_name(store.query, name)
-    return f"Did you mean {near!r}?" if near else ""
 
 
 def _workflow(store: Store, workflow: str, filters: Selection, run: int | None) -> Subject:

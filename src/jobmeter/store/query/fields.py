@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobmeter.errors import UsageError
+from jobmeter.suggestion import suggest
 
 
 class Field(NamedTuple):
@@ -60,10 +61,5 @@ def check_field(name: str) -> Field:
     """The field of this name; UsageError, with the nearest there is, when there is none."""
     field = FIELDS.get(name)
     if field is None:
-        import difflib
-
-        longer = [each for each in FIELDS if name and each.startswith(name)]
-        near = difflib.get_close_matches(name, FIELDS, n=1) or longer
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(FIELDS)}."
-        raise UsageError(f"there is no field {name!r}. {hint}")
+        raise UsageError(f"there is no field {name!r}. {suggest(name, FIELDS)}")
     return field

@@ -10,6 +10,7 @@ from sqlalchemy import Row, Select, select
 from jobmeter.errors import UsageError
 from jobmeter.model import workflow_id
 from jobmeter.store.index.tables import job_metadata
+from jobmeter.suggestion import suggest
 
 _MOST_CANDIDATES = 10
 
@@ -45,13 +46,11 @@ def find_workflow(query: Query, text: str) -> str | None:
     return None
 
 
-def nearest_name(query: Query, text: str) -> str | None:
-    """The name of a job or workflow that looks most like `text`; None when none does."""
-    import difflib
-
+def did_you_mean(query: Query, text: str) -> str:
+    """`Did you mean 'hogs'?`, among jobs and workflows; empty when no name is like `text`."""
     job = job_metadata.c
-    names = [str(name) for column in (job.workflow_id, job.job_name) for (name,) in query(select(column).distinct())]
-    return next(iter(difflib.get_close_matches(text, dict.fromkeys(names), n=1)), None)
+    names = (str(name) for column in (job.workflow_id, job.job_name) for (name,) in query(select(column).distinct()))
+    return suggest(text, names, "")
 
 
 def _by_prefix(query: Query, text: str) -> str:

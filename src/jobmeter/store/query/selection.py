@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from jobmeter.errors import UsageError
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.expression import compile_expression, label_column
 from jobmeter.store.query.fields import check_field
+from jobmeter.times import utc
 
 Row = dict[str, Any]
 """One run: its fields by name; what is not known of it is absent."""
@@ -47,9 +47,9 @@ def condition(selection: Selection) -> ColumnElement[bool]:
     if selection.workflow_run is not None:
         parts.append(job.workflow_run == selection.workflow_run)
     if selection.since is not None:
-        parts.append(job.started >= iso(selection.since))
+        parts.append(job.started >= utc(selection.since))
     if selection.until is not None:
-        parts.append(job.started < iso(selection.until))
+        parts.append(job.started < utc(selection.until))
     if selection.where:
         parts.append(compile_expression(selection.where))
     return and_(true(), *parts)
@@ -72,9 +72,3 @@ def ordered(selection: Selection, columns: Sequence[ColumnElement[Any]]) -> Sele
     known = () if field.unit == "time" else (column.is_(None),)
     statement = select(*columns).where(condition(selection)).order_by(*known, order)
     return statement if selection.limit is None else statement.limit(selection.limit)
-
-
-def iso(timestamp: float) -> str:
-    """The form in which times stand in the index: UTC, to the millisecond."""
-    seconds, milliseconds = divmod(round(timestamp * 1000), 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{milliseconds:03d}Z"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from jobmeter.errors import UsageError
+from jobmeter.atomic_file import replacing
+from jobmeter.errors import UsageError, quote
 from jobmeter.model import Requirement
+from jobmeter.suggestion import suggest
 from jobmeter.workflow.plan import Plan
 from jobmeter.workflow.spec.edit.amounts import READERS, USUAL, WRITERS
 from jobmeter.workflow.spec.edit.requirement_keys import ASKED, FIELDS, SPELLINGS, wanted
 from jobmeter.workflow.spec.edit.text_edits import Edits
 from jobmeter.workflow.spec.read import nodes
 from jobmeter.workflow.spec.read.loading import Document, parse_document, read_document
-from jobmeter.workflow.spec.read.spec_errors import nearest, quote
 
 
 def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
@@ -31,7 +30,7 @@ def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
     steps = {job.step for job in plan.jobs}
     for step in sizes:
         if step not in steps:
-            raise UsageError(f"{path}: there is no job {quote(step)}. {nearest(step, steps)}")
+            raise UsageError(f"{path}: there is no job {quote(step)}. {suggest(step, steps)}")
     if document.format == "TOML":
         from jobmeter.workflow.spec.edit.toml_rewrite import rewrite_toml
 
@@ -47,22 +46,11 @@ def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
 
 
 def write_spec(path: str, text: str) -> None:
-    """Puts `text` in the place of the file, all of it or nothing; its mode is kept, and a link stays one."""
-    target = os.path.realpath(path)
-    directory = os.path.dirname(target)
-    temporary = ""
+    """Replaces the content of the file, in one step; its permissions stay, and a link stays one."""
     try:
-        mode = os.stat(target).st_mode & 0o7777
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(target)[:100]}.", dir=directory)
-        with open(descriptor, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        with replacing(path) as file:
+            file.write(text)
     except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 

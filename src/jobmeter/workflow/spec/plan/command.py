@@ -7,9 +7,9 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from jobmeter.errors import JobmeterError
+from jobmeter.errors import JobmeterError, quote
 from jobmeter.launch.program import find_program
-from jobmeter.workflow.spec.read.spec_errors import Problem, quote
+from jobmeter.workflow.spec.read.spec_errors import Problem
 
 SHELL = "/bin/sh"
 _SAFE = r"[\w@%+=:,./-]"

@@ -7,7 +7,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from jobmeter.workflow.spec.read.spec_errors import Problem, nearest, quote
+from jobmeter.errors import quote
+from jobmeter.suggestion import suggest
+from jobmeter.workflow.spec.read.spec_errors import Problem
 
 MOST_EDGES = 10_000_000
 _WILD = re.compile(r"[*?\[]")
@@ -76,10 +78,10 @@ class Neighbours:
             return tuple(self._steps[name])
         wild = _WILD.search(name)
         if wild is None:
-            raise Problem(f"there is no job {quote(name)}. {nearest(name, [*self._numbers, *self._steps])}")
+            raise Problem(f"there is no job {quote(name)}. {suggest(name, [*self._numbers, *self._steps])}")
         matching = self._matching(name, name[: wild.start()])
         if not matching:
-            raise Problem(f"no job's name matches {quote(name)}. {nearest(name, [*self._numbers, *self._steps])}")
+            raise Problem(f"no job's name matches {quote(name)}. {suggest(name, [*self._numbers, *self._steps])}")
         return matching
 
     def _matching(self, pattern: str, beginning: str) -> tuple[int, ...]:

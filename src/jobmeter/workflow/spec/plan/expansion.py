@@ -7,13 +7,15 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobmeter.errors import quote
 from jobmeter.model import Requirement
+from jobmeter.suggestion import suggest
 from jobmeter.workflow.plan import Job, Retry
 from jobmeter.workflow.spec.plan.command import Programs, shell_command
 from jobmeter.workflow.spec.plan.job_names import check_name
 from jobmeter.workflow.spec.plan.parameters import Filler, Values, combinations, count_combinations, parameter_values
 from jobmeter.workflow.spec.read.schema import ContainerSpec, JobSpec, NamedSizes, RetrySpec, Sizes
-from jobmeter.workflow.spec.read.spec_errors import Path, Problem, nearest, quote
+from jobmeter.workflow.spec.read.spec_errors import Path, Problem
 
 
 class Draft(NamedTuple):
@@ -146,7 +148,7 @@ def _sizes(spec: JobSpec, named: Mapping[str, NamedSizes]) -> tuple[Requirement,
     if isinstance(asked, str):
         name = asked
         if name not in named:
-            told = f"there is no requirement {quote(name)}. {nearest(name, named)}"
+            told = f"there is no requirement {quote(name)}. {suggest(name, named)}"
             raise Problem(told, path=("resource_requirements",))
         asked = named[name]
     sizes: Sizes = asked

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jobmeter.workflow.spec.read.spec_errors import Problem, quote
+from jobmeter.errors import quote
+from jobmeter.workflow.spec.read.spec_errors import Problem
 
 LONGEST = 235
 """Bytes: file systems take 255, of which we need some for the attempt and the ending."""

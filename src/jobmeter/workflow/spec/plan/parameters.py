@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from jobmeter.workflow.spec.read.spec_errors import Problem, quote
+from jobmeter.errors import quote
+from jobmeter.workflow.spec.read.spec_errors import Problem
 
 MOST_JOBS = 1_000_000
 _RANGE = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from jobmeter.errors import quote
 from jobmeter.workflow.plan import Job, Monitor, Plan
 from jobmeter.workflow.spec.plan.command import Programs
 from jobmeter.workflow.spec.plan.dependencies import Neighbours, cycle_text, find_cycle
@@ -11,7 +12,7 @@ from jobmeter.workflow.spec.plan.expansion import Draft, Expansion, waits_field
 from jobmeter.workflow.spec.plan.parameters import MOST_JOBS, too_many
 from jobmeter.workflow.spec.read.loading import Document
 from jobmeter.workflow.spec.read.schema import NamedSizes, Spec
-from jobmeter.workflow.spec.read.spec_errors import Path, Problem, quote, refuse
+from jobmeter.workflow.spec.read.spec_errors import Path, Problem, refuse
 from jobmeter.workflow.spec.read.validation import check_document
 
 

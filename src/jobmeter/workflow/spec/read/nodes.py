@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol, Union
 
-from jobmeter.workflow.spec.read.spec_errors import Path, Problem, quote
+from jobmeter.errors import quote
+from jobmeter.workflow.spec.read.spec_errors import Path, Problem
 
 
 class Mark(Protocol):

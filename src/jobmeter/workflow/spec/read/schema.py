@@ -20,7 +20,14 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from jobmeter.errors import UsageError
-from jobmeter.settings import positive_bytes, positive_number, positive_seconds, sampling_interval
+from jobmeter.settings import (
+    positive_bytes,
+    positive_number,
+    positive_seconds,
+    sampling_interval,
+    signed_whole_number,
+    whole_number,
+)
 
 _T = TypeVar("_T")
 MOST_RETRIES = 1000
@@ -56,19 +63,6 @@ def kind_of(value: Any) -> str:
     if value is None:
         return "nothing"
     return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, "a text")
-
-
-def _whole(text: str) -> int:
-    if not re.fullmatch(r"[-+]?\d{1,9}", text):
-        raise UsageError(f"{text!r} is not a whole number")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    number = _whole(text)
-    if number < 0:
-        raise UsageError(f"{text!r} is below 0")
-    return number
 
 
 def _factor(text: str) -> float:
@@ -118,8 +112,8 @@ def _empty(value: Any) -> Any:
 
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
 Truth = Annotated[bool, _reading(_truth)]
-Whole = Annotated[int, _reading(_whole)]
-Count = Annotated[int, _reading(_count)]
+Whole = Annotated[int, _reading(signed_whole_number)]
+Count = Annotated[int, _reading(whole_number)]
 Factor = Annotated[float, _reading(_factor)]
 Texts = Annotated[list[Text], BeforeValidator(_one_or_more)]
 TextMap = dict[str, Annotated[Text, BeforeValidator(_empty)]]
@@ -154,8 +148,8 @@ class Sizes(Model):
 
     cpus: Annotated[float | None, _reading(positive_number)] = None
     num_cpus: Annotated[float | None, _reading(positive_number)] = None
-    gpus: Annotated[int | None, _reading(_count)] = None
-    num_gpus: Annotated[int | None, _reading(_count)] = None
+    gpus: Annotated[int | None, _reading(whole_number)] = None
+    num_gpus: Annotated[int | None, _reading(whole_number)] = None
     memory: Annotated[int | None, _reading(memory_amount)] = None
     runtime: Annotated[float | None, _reading(positive_seconds)] = None
 
@@ -191,7 +185,7 @@ def _retry_cause(text: str) -> str | int:
 class RetrySpec(Model):
     """When a job is tried again."""
 
-    times: Annotated[int, _reading(_count), Field(le=MOST_RETRIES)] = 0
+    times: Annotated[int, _reading(whole_number), Field(le=MOST_RETRIES)] = 0
     on: Annotated[list[Annotated[Union[str, int], _reading(_retry_cause)]], BeforeValidator(_one_or_more)] = [
         "oom",
         "timeout",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from jobmeter.errors import UsageError
+from jobmeter.errors import UsageError, quote
 
 Path = tuple[str | int, ...]
 """The way to a value: `("jobs", 1, "memory")`."""
 
 DEEPEST = 60
 """Levels of nesting. A spec has six."""
-_LONGEST = 80  # characters of a value that a message quotes
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -48,25 +45,6 @@ def path_text(path: Path) -> str:
         else:
             text += f"[{quote(part)}]"
     return text
-
-
-def quote(value: object) -> str:
-    """The value as it stands in a message: in quotes, on one line, not too long."""
-    text = str(value)
-    return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The advice for a name that there is not: the one that was probably meant, else the names there are."""
-    known = list(dict.fromkeys(names))
-    # Every name is compared with every other: with very many that takes longer than it helps.
-    near = difflib.get_close_matches(name, known, n=1) if len(known) <= 20_000 and len(name) <= 200 else []
-    if near:
-        return f"Did you mean {quote(near[0])}?"
-    if not known:
-        return "There are none."
-    listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
-    return f"There are: {listed}."
 
 
 def too_deep(line: int | None = None) -> Problem:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from jobmeter.errors import quote
+from jobmeter.suggestion import nearest_name, suggest
 from jobmeter.workflow.spec.read.loading import Document
 from jobmeter.workflow.spec.read.schema import Spec, kind_of
-from jobmeter.workflow.spec.read.spec_errors import Path, Problem, nearest, quote, refuse
+from jobmeter.workflow.spec.read.spec_errors import Path, Problem, refuse
 
 _MOST_TOLD = 1000
 
@@ -45,7 +46,7 @@ def _problems(document: Document, error: ValidationError) -> list[Problem]:
 def _is_misspelt(missing: Path, unknown: set[Path]) -> bool:
     """Whether beside a missing field there is one whose name is nearly the same: that one is the mistake."""
     beside = [str(path[-1]) for path in unknown if path[:-1] == missing[:-1]]
-    return bool(difflib.get_close_matches(str(missing[-1]), beside))
+    return nearest_name(str(missing[-1]), beside) is not None
 
 
 def _place(values: Any, location: tuple[int | str, ...]) -> Path:
@@ -70,7 +71,7 @@ def _words(detail: Any, path: Path) -> str:
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        return f"there is no field {quote(path[-1])}. {nearest(str(path[-1]), fields_at(path[:-1]))}"
+        return f"there is no field {quote(path[-1])}. {suggest(str(path[-1]), fields_at(path[:-1]))}"
     if kind == "literal_error":
         return f"{quote(value)} is none of {detail['ctx']['expected'].replace(' or ', ', ')}"
     if kind == "string_type":

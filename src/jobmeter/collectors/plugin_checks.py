@@ -1,0 +1,288 @@
+"""Holding collectors of other packages to the contract, so that the meter can trust every source alike.
+
+Descriptions are checked once, each value when it is read. One that is broken costs its own readings and a line that
+says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jobmeter.collectors import BUILTIN
+from jobmeter.collectors.contract import Collector, Ending, Moment, Readings, Source, Target
+from jobmeter.errors import NoData
+from jobmeter.kernel.machine import Machine
+from jobmeter.model import Across, Gauge, Kind, Measurement, Number, Quality
+
+UNITS = ("bytes", "seconds", "percent", "count", "joules", "watts", "celsius", "text")
+
+_ACROSS = {
+    Kind.GAUGE: (Across.SUM, Across.MAX, Across.LAST),
+    Kind.COUNTER: (Across.SUM, Across.MAX, Across.LAST),
+    Kind.LABEL: (Across.LAST,),
+    Kind.CATEGORY: (Across.TALLY,),
+}
+"""How values of processes can combine: texts have no sum, numbers no tally."""
+_MAY_BE_NEGATIVE = ("celsius", "watts")
+_MOST = 2.0**63
+"""No quantity in base units comes near it, and databases hold no larger integers."""
+_LONGEST_KEY = 100
+_LONGEST_TEXT = 300
+_MOST_FAULTS = 10
+
+
+class Unusable(Exception):
+    """What is wrong with a collector, or with one of its readings."""
+
+
+def guarded(call: Callable[..., Any], *arguments: Any) -> Any:
+    """What `call` returns; Unusable whatever else it does, `sys.exit` included."""
+    try:
+        return call(*arguments)
+    except (Unusable, NoData, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001 - it is not our code, and must not end the run
+        raise Unusable(in_words(error)) from None
+
+
+def in_words(error: BaseException) -> str:
+    """An error in one line."""
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # noqa: BLE001 - its text is not our code either
+        lines = []
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+class Plugin:
+    """A collector of another package, in the form of a built-in one."""
+
+    def __init__(self, collector: Any, *, may_be_default: bool) -> None:
+        """Unusable when its description breaks the contract."""
+        self._collector: Collector = collector
+        self.name = _checked_name(collector.name)
+        self.measurements = _checked_measurements(self.name, collector.measurements)
+        self.default = _checked_default(collector.default, frozenset(m.key for m in self.measurements))
+        self.on_by_default = may_be_default and getattr(collector, "on_by_default", False) is True
+        for method in ("check", "open"):
+            if not callable(getattr(collector, method)):
+                raise Unusable(f"its {method} cannot be called")
+
+    def check(self, machine: Machine) -> None:
+        try:
+            guarded(self._collector.check, machine)
+        except Unusable as fault:
+            raise NoData(f"its check failed: {fault}") from None
+
+    def missing(self, machine: Machine) -> dict[str, str]:
+        if not hasattr(self._collector, "missing"):
+            return {}
+        try:
+            found = guarded(self._collector.missing, machine)
+            if not isinstance(found, dict):
+                raise Unusable(f"it returned {_kind_of(found)}, not a dict")
+        except (Unusable, NoData) as fault:
+            return dict.fromkeys((m.key for m in self.measurements), f"its missing failed: {fault}")
+        return {m.key: str(found[m.key]) for m in self.measurements if m.key in found}
+
+    def open(self, target: Target, wanted: frozenset[str]) -> PluginSource | UnopenedSource:
+        try:
+            source = guarded(self._collector.open, target, wanted)
+            for method in ("read", "finish", "close"):
+                if not callable(getattr(source, method, None)):
+                    raise Unusable(f"it returned {_kind_of(source)}, which has no {method}()")
+        except Unusable as fault:
+            return UnopenedSource(f"its open failed: {fault}", wanted)
+        return PluginSource(source, {m.key: m for m in self.measurements}, wanted)
+
+
+class PluginSource:
+    """A source of another package. It never fails, and yields nothing but what it declared.
+
+    What decides when others are read (`Pulse`) or lists processes is not taken from it.
+    """
+
+    def __init__(self, source: Source, declared: dict[str, Measurement], wanted: frozenset[str]) -> None:
+        self._source = source
+        self._declared = declared
+        self._wanted = wanted
+        self._faults: dict[str, str] = {}  # by key, or "" for a reading as a whole
+
+    def faults(self) -> list[str]:
+        """What was wrong with it so far, each thing once."""
+        return [f"{subject}: {fault}" if subject else fault for subject, fault in self._faults.items()]
+
+    def read(self, moment: Moment) -> Readings:
+        return self._checked(lambda: self._source.read(moment))
+
+    def finish(self, moment: Moment, ending: Ending) -> Readings:
+        return self._checked(lambda: self._source.finish(moment, ending))
+
+    def incomplete(self) -> frozenset[str]:
+        if not hasattr(self._source, "incomplete"):
+            return frozenset()
+        try:
+            keys: frozenset[str] = guarded(lambda: frozenset(self._source.incomplete()))  # type: ignore[attr-defined]
+        except (Unusable, NoData) as fault:
+            self._note("incomplete", fault)
+            return frozenset(self._declared)  # not known to be complete
+        return keys & self._declared.keys()
+
+    def close(self) -> None:
+        try:
+            guarded(self._source.close)
+        except (Unusable, NoData) as fault:
+            self._note("close", fault)
+
+    def _checked(self, call: Callable[[], Any]) -> Readings:
+        try:
+            readings: Readings = guarded(lambda: self._usable(call()))
+        except Unusable as fault:
+            self._note("", fault)
+            return {}  # NoData is no fault: the record tells it
+        return readings
+
+    def _usable(self, readings: Any) -> Readings:
+        if not isinstance(readings, dict):
+            raise Unusable(f"a reading is {_kind_of(readings)}, not a dict")
+        usable: Readings = {}
+        for key, reading in readings.items():
+            if key not in self._declared:
+                self._note(str(key)[:_LONGEST_KEY], "is not among its measurements")
+            elif key in self._wanted:
+                try:
+                    usable[key] = checked_reading(self._declared[key], reading)
+                except Unusable as fault:
+                    self._note(key, fault)
+        return usable
+
+    def _note(self, subject: str, fault: object) -> None:
+        if subject not in self._faults and len(self._faults) < _MOST_FAULTS:
+            self._faults[subject] = str(fault)
+
+
+class UnopenedSource:
+    """Of a collector that is broken, and not only without data here: it says what is wrong, and reads nothing."""
+
+    def __init__(self, fault: str, wanted: frozenset[str]) -> None:
+        self._fault = fault
+        self._wanted = wanted
+
+    def faults(self) -> list[str]:
+        return [self._fault]
+
+    def missing(self) -> dict[str, str]:
+        return dict.fromkeys(self._wanted, self._fault)
+
+    def read(self, moment: Moment) -> Readings:
+        return {}
+
+    def finish(self, moment: Moment, ending: Ending) -> Readings:
+        return {}
+
+    def close(self) -> None:
+        return
+
+
+def checked_reading(measurement: Measurement, reading: Any) -> Any:
+    """The reading as the meter takes it. Unusable when it does not fit the description."""
+    if isinstance(reading, (list, tuple)):
+        return [_checked_value(measurement, value) for value in reading]
+    if measurement.kind is not Kind.CATEGORY:
+        return _checked_value(measurement, reading)
+    if isinstance(reading, dict):
+        return {_text(name): _number(count, may_be_negative=False) for name, count in reading.items()}
+    return {_text(reading): 1}
+
+
+def _checked_value(measurement: Measurement, value: Any) -> Number | str:
+    if measurement.kind in (Kind.LABEL, Kind.CATEGORY):
+        return _text(value)
+    is_level = measurement.kind is Kind.GAUGE
+    return _number(value, may_be_negative=is_level and measurement.unit in _MAY_BE_NEGATIVE)
+
+
+def _number(value: Any, *, may_be_negative: bool) -> Number:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Unusable(f"{_kind_of(value)} is not a number")
+    # Subclasses may write themselves in a way that is no JSON.
+    number: Number = int(value) if isinstance(value, int) else float(value)
+    if not -_MOST < number < _MOST:  # false for NaN too
+        raise Unusable("an integer of 2^63 or more" if isinstance(number, int) else f"{number} is not a usable number")
+    if number < 0 and not may_be_negative:
+        raise Unusable(f"{number} is below 0")
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Unusable(f"{_kind_of(value)} is not a text")
+    return str(value[:_LONGEST_TEXT])
+
+
+def _kind_of(value: Any) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not _is_plain(name):
+        raise Unusable(f"its name {name!r} is not made of lower-case letters, digits and _")
+    for builtin in BUILTIN:
+        if name == builtin or name.startswith(f"{builtin}_"):
+            raise Unusable(f"keys that begin with {builtin}_ are jobmeter's own")
+    return name
+
+
+def _checked_measurements(name: str, declared: Any) -> tuple[Measurement, ...]:
+    if not isinstance(declared, (list, tuple)) or isinstance(declared, Measurement) or not declared:
+        raise Unusable("its measurements are not a tuple of Measurement")
+    measurements = tuple(_checked_measurement(name, measurement) for measurement in declared)
+    keys = [measurement.key for measurement in measurements]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise Unusable(f"{key}: it is declared twice")
+    return measurements
+
+
+def _checked_measurement(name: str, measurement: Any) -> Measurement:
+    if not isinstance(measurement, Measurement):
+        raise Unusable(f"among its measurements is {_kind_of(measurement)}, not a Measurement")
+    key, unit = measurement.key, measurement.unit
+    if not isinstance(key, str) or not _is_plain(key) or len(key) > _LONGEST_KEY:
+        raise Unusable(f"the key {key!r} is not made of lower-case letters, digits and _")
+    if not key.startswith(f"{name}_"):
+        raise Unusable(f"{key}: a key begins with the name of its collector, here {name}_")
+    kind, across = _one_of(Kind, key, "kind", measurement.kind), _one_of(Across, key, "across", measurement.across)
+    quality = _one_of(Quality, key, "quality", measurement.quality)
+    gauge = _one_of(Gauge, key, "gauge", measurement.gauge)
+    if unit not in UNITS:
+        raise Unusable(f"{key}: the unit {unit!r} is none of {', '.join(UNITS)}")
+    if (unit == "text") != (kind in (Kind.LABEL, Kind.CATEGORY)):
+        raise Unusable(f"{key}: a {kind.value} cannot have the unit {unit!r}")
+    if across not in _ACROSS[kind]:
+        raise Unusable(f"{key}: the values of a {kind.value} cannot be combined by {across.value!r}")
+    if not isinstance(measurement.help, str) or not measurement.help.strip() or "\n" in measurement.help:
+        raise Unusable(f"{key}: its help is not a line of text")
+    # Whoever wrote the words in place of the names of an Enum meant these.
+    return measurement._replace(kind=kind, across=across, quality=quality, gauge=gauge)
+
+
+def _one_of(choices: Any, key: str, field: str, value: Any) -> Any:
+    try:
+        return choices(value)
+    except ValueError:
+        raise Unusable(f"{key}: {field} is none of {', '.join(choice.value for choice in choices)}") from None
+
+
+def _checked_default(default: Any, keys: frozenset[str]) -> frozenset[str]:
+    if isinstance(default, str) or not isinstance(default, Iterable):
+        raise Unusable("its default is not a set of keys")
+    chosen = frozenset(default)
+    if not chosen <= keys:
+        raise Unusable(f"its default has keys that it does not measure: {', '.join(sorted(map(str, chosen - keys)))}")
+    return chosen
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and name == name.lower() and name[0] != "_"

@@ -1,0 +1,77 @@
+"""What the processes of a tree used: CPU time, I/O, page faults. Each process's own first, then the sum."""
+
+from __future__ import annotations
+
+from jobmeter.collectors.proc_escapes import Escapes
+from jobmeter.kernel import procfs
+from jobmeter.kernel.ledger import Account, Ledger
+from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
+from jobmeter.kernel.procfs import Identity
+from jobmeter.kernel.tree import Process
+
+_NO_IO = (0, 0, 0, 0)
+
+
+class Counters:
+    """The counters of a tree since they were made; a process that ended stays in them."""
+
+    def __init__(self, machine: Machine, processes: list[Process], escapes: Escapes, *, with_io: bool) -> None:
+        self._machine = machine
+        self._escapes = escapes
+        self._with_io = with_io
+        self._accounts: dict[Identity, Account] = {}
+        self._ledger = Ledger()
+        self.update(processes)
+        # Counted from here: a shepherd has used a little, something already running much.
+        self._base = self._totals
+
+    def update(self, processes: list[Process]) -> None:
+        """Read them of the processes that there are by now."""
+        self._accounts = {process.identity: self._account(process) for process in processes}
+        self._totals = self._ledger.update(self._accounts)
+
+    @property
+    def cpu_ticks(self) -> int:
+        return self._totals[0] - self._base[0]
+
+    @property
+    def cpu_seconds(self) -> float:
+        return self.cpu_ticks / TICKS_PER_SECOND
+
+    @property
+    def io(self) -> list[int]:
+        """Bytes read and written, calls of read and of write."""
+        return [now - before for now, before in zip(self._totals[1:-1], self._base[1:-1])]
+
+    @property
+    def major_faults(self) -> int:
+        return self._totals[-1] - self._base[-1]
+
+    def outran(self, cpu_nanoseconds: int) -> bool:
+        """Whether the tree used more CPU than that, beyond what ticks may blur, or has whom perf cannot follow."""
+        if self._escapes.has_other_user(self._accounts.keys()):
+            return True
+        return self.cpu_seconds > cpu_nanoseconds / 1e9 * 1.05 + 0.05
+
+    def _account(self, process: Process) -> Account:
+        stat = process.stat
+        ticks = stat.user + stat.system + stat.children_user + stat.children_system
+        faults = stat.minor_faults + stat.children_minor_faults
+        before = self._accounts.get(process.identity)
+        if before is not None and before.faults == faults and before.used[0] == ticks:
+            # It did hardly anything: what little I/O there may be is in the next reading, or in that at its end.
+            return before._replace(parent=stat.ppid)
+        io = self._read_io(process) if self._with_io and (ticks or before is None) else _NO_IO
+        major = stat.major_faults + stat.children_major_faults
+        return Account(stat.ppid, faults, stat.children_minor_faults, (ticks, *io, major))
+
+    def _read_io(self, process: Process) -> tuple[int, ...]:
+        try:
+            return procfs.read_io(self._machine, process.identity.pid)
+        except PermissionError:
+            # Another user's. Or one that ends.
+            if not procfs.is_ending(self._machine, process.identity.pid):
+                self._escapes.add_other_user(process)
+            return _NO_IO
+        except (OSError, ValueError):
+            return _NO_IO  # gone

@@ -1,0 +1,39 @@
+"""What to say of a name that does not exist: the one that was probably meant, else those that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobmeter.errors import quote
+
+_MOST_NAMES = 20_000  # each is compared with the wrong one: with more of them that takes longer than it helps
+_LONGEST = 200  # characters, for the same reason
+_LONGEST_LIST = 500  # characters
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The one of `names` that was probably meant by `name`: the most similar, else the first that begins so."""
+    candidates = list(dict.fromkeys(names))
+    if not name or len(candidates) > _MOST_NAMES or len(name) > _LONGEST:
+        return None
+    import difflib  # late: only mistakes need it
+
+    similar = difflib.get_close_matches(name, candidates, n=1)
+    longer = (candidate for candidate in candidates if candidate.startswith(name))
+    return similar[0] if similar else next(longer, None)
+
+
+def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> str:
+    """`Did you mean 'train'?`; when no name is near, `otherwise`, by default the names that exist."""
+    candidates = list(dict.fromkeys(names))
+    nearest = nearest_name(name, candidates)
+    if nearest is not None:
+        return f"Did you mean {quote(nearest)}?"
+    if otherwise is not None:
+        return otherwise
+    if not candidates:
+        return "There are none."
+    listed = ", ".join(candidates)
+    if len(listed) > _LONGEST_LIST:
+        listed = listed[:_LONGEST_LIST].rpartition(", ")[0] + ", …"
+    return f"There are: {listed}."

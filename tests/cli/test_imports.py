@@ -1,0 +1,50 @@
+"""Commands load what they need and no more: half of the time that a listing takes is imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.running import ROOT
+from tests.runs import keep, record
+
+PROGRAM = """
+import json, sys
+from jobmeter.cli.main import main
+code = main(sys.argv[1:])
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+MEASURING = ("jobmeter.collectors", "jobmeter.engines", "jobmeter.launch", "jobmeter.meter", "jobmeter.session")
+COSTLY = ("difflib", "matplotlib", "multiprocessing", "plotly", "psutil", "pydantic", "ruamel", "tomlkit")
+
+
+def loaded_modules(*arguments: str) -> list[str]:
+    """The modules that the command has loaded by its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env={"PYTHONPATH": f"{ROOT}/src", "HOME": "/nonexistent"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout
+    modules: list[str] = json.loads(done.stderr.splitlines()[-1])
+    return modules
+
+
+@pytest.mark.parametrize("command", [["ls"], ["show", "last"], ["stats"], ["check", "last"], ["size", "train"]])
+def test_a_command_that_reads_the_store_loads_nothing_that_measures(tmp_path: Path, command: list[str]) -> None:
+    keep(str(tmp_path), record("aaa1", wall_seconds=2.0, memory_peak_bytes=1 << 20, requirement={"cpus": 1}))
+    modules = loaded_modules(*command, "--store", str(tmp_path))
+    unneeded = (*MEASURING, *COSTLY)
+    assert [name for name in modules if name in unneeded or name.startswith(tuple(f"{one}." for one in unneeded))] == []
+    assert "jobmeter.store" in modules
+
+
+def test_listing_measurements_opens_no_store() -> None:
+    modules = loaded_modules("measurements", "--json")
+    assert "jobmeter.collectors.proc" in modules
+    assert [name for name in modules if name.startswith(("jobmeter.store", "sqlalchemy"))] == []
