@@ -15,6 +15,12 @@ class UsageError(JobmeterError):
     exit_code = 2
 
 
+class OptionRefused(UsageError):
+    """An option that has no effect on this kind of run. Nothing was started."""
+
+    exit_code = 125
+
+
 class CommandNotFound(JobmeterError):
     """The job's program does not exist."""
 

@@ -198,7 +198,7 @@ class CgroupSource:
 
     def incomplete(self) -> frozenset[str]:
         """Keys that the group of a container, which its engine removes, could not tell to the end."""
-        missed = self._group.missed() if hasattr(self._group, "missed") else ()
+        missed = self._group.missed()
         return frozenset(key for key, question in _ANSWERED_BY.items() if question in missed)
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ _INFO_EXIT = 1 << 3
 _EXIT_CODE_AT = 60
 
 
-class Held:
+class PidFd:
     """Readable (`fileno`) once the process has ended."""
 
     def __init__(self, pid: int) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from jobmeter.errors import UsageError
+from jobmeter.errors import OptionRefused, UsageError
 from jobmeter.session.measuring import MeasureOptions
 from jobmeter.settings import label, resolve
 
@@ -15,6 +15,7 @@ class Parser(argparse.ArgumentParser):
     """argparse, with errors as one line that says what to do."""
 
     def __init__(self, command: str, description: str, usage: str | None = None) -> None:
+        self._refused: dict[str, str] = {}
         super().__init__(
             prog=f"jobmeter {command}",
             description=description,
@@ -24,9 +25,15 @@ class Parser(argparse.ArgumentParser):
             formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100, max_help_position=26),
         )
 
+    def refuse(self, options: Iterable[str], why: str) -> None:
+        """Have these options, which the parser does not know, refused for this reason and not as unknown."""
+        self._refused |= dict.fromkeys(options, why)
+
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments:"):
             option = message.split()[2]
+            if (name := option.partition("=")[0]) in self._refused:
+                raise OptionRefused(f"{name}: {self._refused[name]}")
             message = f"{option}: unknown option{self._nearest(option)}"
         elif message == "argument --measurements: expected one argument":
             message = "--measurements: what to measure is missing. Exclusions alone are written --measurements=-KEY"
@@ -49,6 +56,13 @@ def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any
             raise UsageError(f"{option}: {error}") from None
 
     return convert
+
+
+def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """OptionRefused for the first of these options, `--NAME`, that was given."""
+    for name in names:
+        if getattr(options, name.replace("-", "_")) not in (None, False, []):
+            raise OptionRefused(f"--{name}: {why}")
 
 
 def add_measure_options(parser: Parser) -> None:
