@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.shared.options import Parser, add_measure_options, measure_options, option_type, refuse_given
+from jobmeter.cli.shared.options import (
+    Parser,
+    add_measure_options,
+    measure_options,
+    option_type,
+    refuse_given,
+    refuse_words,
+)
 from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.signals import ENDING, Forwarder
@@ -22,15 +29,19 @@ OPTIONS_OF_RUN = (
 """They have no effect on what already runs."""
 
 
-def main(arguments: list[str]) -> int:
+def make_parser() -> Parser:
     parser = Parser("attach", "Measure a running process and its descendants, or a container, until it ends or Ctrl-C.")
     add_measure_options(parser)
     add = parser.add_argument
     add("pid", metavar="PID", nargs="?", type=option_type("PID", process_id), help="the process to measure")
     add("--container", metavar="NAME", help="measure a container that runs, named by its name or id, in place of PID")
     add("--engine", metavar="NAME", help="container runtime: docker, podman or auto (default): the first that answers")
-    parser.refuse(OPTIONS_OF_RUN, "has no effect on what already runs. It is an option of `jobmeter run`.")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    refuse_words(arguments, OPTIONS_OF_RUN, "has no effect on what already runs. It is an option of `jobmeter run`.")
+    options = make_parser().parse_args(arguments)
     session = Session(job_of(options), measure_options(options), warn=warn)
     check_report(options.report)
     session.prepare()

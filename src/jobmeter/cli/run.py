@@ -65,7 +65,7 @@ def release_streams(report: str | None) -> None:
         os.dup2(nothing, 1, inheritable=False)
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
+def make_parser() -> Parser:
     parser = Parser(
         "run",
         "Run a command and measure what it and everything it starts use. The exit code is the command's.",
@@ -81,7 +81,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--capture", metavar="DIR", help="also write stdout and stderr to files in DIR")
     add_container_options(parser)
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options and the command. OptionRefused for one that has no effect on this kind of run."""
+    options = make_parser().parse_args(arguments)
     if options.command[:1] == ["--"]:
         del options.command[0]
     if options.container is None:

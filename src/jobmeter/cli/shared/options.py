@@ -15,7 +15,6 @@ class Parser(argparse.ArgumentParser):
     """argparse, with errors as one line that says what to do."""
 
     def __init__(self, command: str, description: str, usage: str | None = None) -> None:
-        self._refused: dict[str, str] = {}
         super().__init__(
             prog=f"jobmeter {command}",
             description=description,
@@ -25,15 +24,9 @@ class Parser(argparse.ArgumentParser):
             formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100, max_help_position=26),
         )
 
-    def refuse(self, options: Iterable[str], why: str) -> None:
-        """Have these options, which the parser does not know, refused for this reason and not as unknown."""
-        self._refused |= dict.fromkeys(options, why)
-
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments:"):
             option = message.split()[2]
-            if (name := option.partition("=")[0]) in self._refused:
-                raise OptionRefused(f"{name}: {self._refused[name]}")
             message = f"{option}: unknown option{self._nearest(option)}"
         elif message == "argument --measurements: expected one argument":
             message = "--measurements: what to measure is missing. Exclusions alone are written --measurements=-KEY"
@@ -56,6 +49,14 @@ def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any
             raise UsageError(f"{option}: {error}") from None
 
     return convert
+
+
+def refuse_words(arguments: Iterable[str], names: Iterable[str], why: str) -> None:
+    """OptionRefused for the first of these options, of another command, among the arguments."""
+    for word in arguments:
+        option = word.partition("=")[0]
+        if option in names:
+            raise OptionRefused(f"{option}: {why}")
 
 
 def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
