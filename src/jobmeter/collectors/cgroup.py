@@ -197,7 +197,7 @@ class CgroupSource:
         }
 
     def incomplete(self) -> frozenset[str]:
-        """Keys that the group of a container, which its engine removes, could not tell to the end."""
+        """Keys of the group of a container that was removed before it was read last."""
         missed = self._group.missed()
         return frozenset(key for key, question in _ANSWERED_BY.items() if question in missed)
 

@@ -138,7 +138,7 @@ class ListedTree:
         self.update(read_ps())
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """Who can still run, as of the last refresh; the root among them if it is asked for."""
+        """Who can still run, as of the last refresh; the root among them with `with_root`."""
         rooted = [self.root] if with_root and self.root is not None else []
         return [row.pid for row in (*rooted, *self.members.values()) if row.alive]
 

@@ -12,7 +12,7 @@ from jobmeter.kernel.procfs import Identity, Parentage, read_parentage
 
 
 class Members:
-    """Found by what is left to go by, anew at each `refresh`. A process once found is a member until it ends.
+    """Looked for anew at each `refresh`, by what is still known. A process once found is a member until it ends.
 
     - Who was known before (`known`), and their descendants.
     - Children of the shepherd, while it lives.

@@ -45,7 +45,7 @@ class JobControl(Protocol):
         ...
 
     def outcome(self) -> Outcome:
-        """How the job ended; asked for after the last readings."""
+        """How the job ended; called after the last readings."""
         ...
 
     def close(self) -> None:

@@ -117,7 +117,7 @@ def parse_mountinfo(content: str) -> list[CgroupMount]:
 
 @functools.cache
 def find_mounts(machine: Machine) -> list[CgroupMount]:
-    """The hierarchies of cgroups, as they were mounted when first asked for."""
+    """The hierarchies of cgroups, as they were mounted at the first call."""
     mounts = parse_mountinfo(read_text(f"{machine.proc}/self/mountinfo"))
     if machine.sys != "/sys":
         mounts = [mount._replace(path=mount.path.replace("/sys", machine.sys, 1)) for mount in mounts]

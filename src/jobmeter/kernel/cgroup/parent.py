@@ -131,8 +131,8 @@ def group_of(machine: Machine, pid: int, container: str) -> Group:
 
 def _up_to(path: str, container: str) -> str:
     """`path` up to the part that names the container: some runtimes make a group more below it."""
-    before, found, after = path.partition(container)
-    return before + found + after.partition("/")[0]
+    before, name, after = path.partition(container)
+    return before + name + after.partition("/")[0]
 
 
 def _mounts(machine: Machine) -> list[CgroupMount]:

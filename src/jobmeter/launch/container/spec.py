@@ -85,7 +85,7 @@ def parse_gpus(text: str) -> Gpus:
 
 
 def check(options: ContainerOptions) -> None:
-    """UsageError for what no engine can do."""
+    """UsageError for what no container runtime can do."""
     if not options.image or options.image.startswith("-"):
         raise UsageError(f"--container: {options.image!r} is not the name of an image")
     if options.engine not in RUNTIMES:

@@ -172,7 +172,7 @@ class StreamRelay:
             self._on_closed()
 
     def _pass_input(self, source: int) -> None:
-        """Until its end, which the container is told, or the container's."""
+        """Until the end of the input, which is passed on, or that of the container."""
         poll = select.poll()
         poll.register(source, select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
