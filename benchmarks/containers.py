@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from benchmarks.table import mib, print_table
 from jobmeter.launch.container.spec import ContainerOptions, Mount
 from jobmeter.launch.spawn import Streams
-from jobmeter.session.container import ContainerSession
+from jobmeter.session.container import LaunchedContainer
 from jobmeter.session.container_job import ContainerJob
+from jobmeter.session.session import Session
 
 CPU_SECONDS = 2.0
 LOAD = f"""
@@ -70,7 +71,8 @@ def main(arguments: list[str]) -> int:
 def run(container: ContainerOptions, program: str) -> Seen:
     with tempfile.TemporaryFile() as output, open(os.devnull, "rb") as nothing:
         streams = Streams(nothing.fileno(), output.fileno(), None)
-        session = ContainerSession(ContainerJob(container, ["/usr/bin/python3", "-c", program], streams=streams))
+        job = ContainerJob(container, ["/usr/bin/python3", "-c", program], streams=streams)
+        session = Session(LaunchedContainer(job))
         session.start()
         record = session.wait()
         output.seek(0)

@@ -17,7 +17,8 @@ from jobmeter.errors import CommandNotFound, UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_cgroup
 from jobmeter.meter.watch import Sample
-from jobmeter.session.run import JobOptions, Session
+from jobmeter.session.command import JobOptions, LaunchedCommand
+from jobmeter.session.session import Session
 
 MIB = 1 << 20
 
@@ -128,7 +129,7 @@ def test_a_listener_that_fails_costs_neither_the_job_nor_its_record() -> None:
     def fail(sample: Sample) -> None:
         raise RuntimeError("no")
 
-    session = Session(JobOptions(["sh", "-c", "sleep 0.1; exit 3"]), on_sample=fail)
+    session = Session(LaunchedCommand(JobOptions(["sh", "-c", "sleep 0.1; exit 3"])), on_sample=fail)
     session.start()
     assert session.wait()["outcome"]["exit_code"] == 3
 

@@ -41,19 +41,20 @@ import json, sys, threading
 from jobmeter.kernel.machine import Machine
 from jobmeter.launch import spawn
 from jobmeter.session.measuring import MeasureOptions
-from jobmeter.session.run import JobOptions, Session
+from jobmeter.session.command import JobOptions, LaunchedCommand
+from jobmeter.session.session import Session
 
 spawn._HERE = os.path.dirname(os.path.abspath(sys.argv[1]))
 
 def run(program, end_after=None, **job):
     session = Session(
-        JobOptions([sys.executable, "-c", program], **job),
+        LaunchedCommand(JobOptions([sys.executable, "-c", program], **job)),
         MeasureOptions(interval=0.1, store=os.path.join(spawn._HERE, "store")),
         machine=Machine(proc="/nonexistent", sys="/nonexistent"),
     )
     session.start()
     if end_after is not None:
-        threading.Timer(end_after, session.cancel).start()
+        threading.Timer(end_after, session.stop).start()
     print(json.dumps(session.wait()))
 """
 
@@ -97,7 +98,7 @@ def test_every_module_can_be_imported(tmp_path: Path) -> None:
     """
     # These look for the platform they were built for.
     imported = mac(tmp_path, program, first="import matplotlib, sqlalchemy").split()
-    assert {"jobmeter.kernel.perf", "jobmeter.collectors.psutil", "jobmeter.session.run"} <= set(imported)
+    assert {"jobmeter.kernel.perf", "jobmeter.collectors.psutil", "jobmeter.session.session"} <= set(imported)
 
 
 def test_units_and_aggregation_work(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ import pytest
 
 import jobmeter
 from jobmeter.analyse.findings import findings
-from jobmeter.kernel.pidfd import Held
+from jobmeter.kernel.pidfd import PidFd
 from jobmeter.model import Outcome
-from jobmeter.session.run import JobOptions, Session
+from jobmeter.session.command import JobOptions, LaunchedCommand
+from jobmeter.session.session import Session
 from tests.running import NOBODY, command_line, environment, interpreter, is_exact_cpu, readable_copy, workplace
 from tests.workflow.live import LONG, lives, wait_for
 
@@ -299,7 +300,7 @@ class TestInTheApi:
     def test_an_exit_code_that_nobody_tells_is_unknown_and_no_success(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Held, "wait_status", lambda held: None)  # a kernel before 6.15
+        monkeypatch.setattr(PidFd, "wait_status", lambda held: None)  # a kernel before 6.15
         job, (pid,) = self.start(tmp_path, "echo $$ >pids; touch ready; while [ ! -e end ]; do sleep 0.01; done")
         kill_shepherd_of(pid)
         (tmp_path / "end").touch()
@@ -308,10 +309,11 @@ class TestInTheApi:
         assert 125 == Outcome(**run.record["outcome"]).shell_code
 
     def test_killed_at_the_gate_the_job_runs_all_the_same(self, tmp_path: Path) -> None:
-        session = Session(
+        job = LaunchedCommand(
             JobOptions(["sh", "-c", "echo did >it; exit 3"], directory=str(tmp_path)),
-            on_gate=lambda launched: os.kill(launched.shepherd, signal.SIGKILL),
+            before_exec=lambda launched: os.kill(launched.shepherd, signal.SIGKILL),
         )
+        session = Session(job)
         session.start()
         record = session.wait()
         assert "did\n" == (tmp_path / "it").read_text()

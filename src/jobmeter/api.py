@@ -12,17 +12,19 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jobmeter.errors import OptionRefused
 from jobmeter.meter.meter import Meter
 from jobmeter.model import Record, Requirement
-from jobmeter.session.attach import Attachment
+from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.measuring import MeasureOptions
-from jobmeter.session.run import JobOptions, Session
+from jobmeter.session.process import RunningProcess
+from jobmeter.session.session import Session
 from jobmeter.settings import resolve
 from jobmeter.units import parse_bytes, parse_seconds
 
 if TYPE_CHECKING:
     from jobmeter.launch.container.spec import ContainerOptions
-    from jobmeter.session.container import ContainerSession
+    from jobmeter.session.contract import JobControl
     from jobmeter.workflow.run import Result as WorkflowResult
 
 _METER = Meter()
@@ -30,7 +32,7 @@ _METER = Meter()
 
 
 class Run:
-    """A run that is over: its record, and the figures most asked for."""
+    """A run that is over: its record, and the most used figures."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -74,7 +76,7 @@ class Run:
 class RunningJob:
     """A job that was started; `wait` for its Run, or `cancel` it."""
 
-    def __init__(self, session: Session | ContainerSession) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._run: Run | None = None
 
@@ -89,7 +91,7 @@ class RunningJob:
 
     def cancel(self) -> None:
         """End the job with everything it started; `wait` then returns its Run."""
-        self._session.cancel()
+        self._session.stop()
 
 
 def start(
@@ -103,7 +105,7 @@ def start(
     memory: int | str | None = None,
     runtime: float | str | None = None,
     enforce: bool = False,
-    orphans: str = "leave",
+    orphans: str | None = None,
     interval: float | None = None,
     window: float | None = None,
     measurements: Sequence[str] | None = None,
@@ -113,26 +115,26 @@ def start(
 ) -> RunningJob:
     """Start a command and return at once. Options are those of `jobmeter run`; `keep=False` keeps no journal.
 
-    `container` is an image to run it in, or ContainerOptions that tell more; `cwd` and `env` are then the container's.
+    `container` is an image to run it in, or ContainerOptions with more; `cwd` and `env` are then the container's.
+    OptionRefused for an option that has no effect on this job, as `orphans` in a container.
     """
     requirement = Requirement(
         cpus,
         parse_bytes(memory) if isinstance(memory, str) else memory,
         parse_seconds(runtime) if isinstance(runtime, str) else runtime,
     )
+    if enforce and not requirement.asked():
+        raise OptionRefused("enforce: has no effect without cpus, memory or runtime")
     options = _measure_options(name, labels, interval, window, measurements, store, keep)
+    words, directory = [os.fspath(word) for word in command], None if cwd is None else os.fspath(cwd)
+    job: JobControl
     if container is not None:
-        contained = _contained(container, command, cwd, env, requirement, options)
-        contained.start()
-        return RunningJob(contained)
-    job = JobOptions(
-        command=[os.fspath(word) for word in command],
-        directory=None if cwd is None else os.fspath(cwd),
-        environment=None if env is None else dict(env),
-        requirement=requirement,
-        enforce=enforce,
-        orphans=orphans,
-    )
+        if orphans is not None:
+            raise OptionRefused("orphans: has no effect in a container: its processes end with its first")
+        job = _in_container(container, words, directory, env or {}, requirement)
+    else:
+        environment = None if env is None else dict(env)
+        job = LaunchedCommand(JobOptions(words, directory, environment, None, requirement, enforce, orphans or "leave"))
     session = Session(job, options, meter=_METER)
     session.start()
     return RunningJob(session)
@@ -159,9 +161,9 @@ def attach(
 ) -> Run:
     """Measure a running process and its descendants from now until all of them end."""
     options = _measure_options(name, labels, interval, window, measurements, store, keep)
-    attachment = Attachment(pid, options, meter=_METER)
-    attachment.start()
-    return Run(attachment.wait())
+    session = Session(RunningProcess(pid), options, meter=_METER)
+    session.start()
+    return Run(session.wait())
 
 
 def run_workflow(
@@ -199,24 +201,21 @@ def run_workflow(
         directory.release()
 
 
-def _contained(
+def _in_container(
     container: str | ContainerOptions,
-    command: Sequence[str],
-    cwd: str | os.PathLike[str] | None,
-    env: Mapping[str, str] | None,
+    command: list[str],
+    cwd: str | None,
+    env: Mapping[str, str],
     requirement: Requirement,
-    options: MeasureOptions,
-) -> ContainerSession:
+) -> JobControl:
     from jobmeter.launch.container.spec import ContainerOptions
-    from jobmeter.session.container import ContainerSession
+    from jobmeter.session.container import LaunchedContainer
     from jobmeter.session.container_job import ContainerJob
 
-    known = ContainerOptions(container) if isinstance(container, str) else container
-    known = known._replace(
-        directory=known.directory if cwd is None else os.fspath(cwd), environment={**known.environment, **(env or {})}
-    )
-    job = ContainerJob(known, [os.fspath(word) for word in command], requirement)
-    return ContainerSession(job, options, meter=_METER)
+    options = ContainerOptions(container) if isinstance(container, str) else container
+    directory = options.directory if cwd is None else cwd
+    options = options._replace(directory=directory, environment={**options.environment, **env})
+    return LaunchedContainer(ContainerJob(options, command, requirement))
 
 
 class ContainerMeter:
@@ -241,22 +240,23 @@ class ContainerMeter:
         keep: bool = True,
     ) -> None:
         """UsageError when no such container runs."""
-        from jobmeter.session.container_attach import ContainerAttachment
+        from jobmeter.session.running_container import RunningContainer
 
         self.run: Run
         options = _measure_options(name, labels, interval, window, measurements, store, keep)
-        self._attachment = ContainerAttachment(container, options, engine=engine, meter=_METER)
+        self._session = Session(RunningContainer(container, engine=engine), options, meter=_METER)
+        self._session.prepare()
 
     def start(self) -> None:
-        self._attachment.start()
+        self._session.start()
 
     def stop(self) -> None:
         """Measure no longer; the container goes on."""
-        self._attachment.stop()
+        self._session.stop()
 
     def wait(self) -> Run:
         """Wait for the end of the container, or for `stop`, and return what it used since `start`."""
-        self.run = Run(self._attachment.wait())
+        self.run = Run(self._session.wait())
         return self.run
 
     def __enter__(self) -> ContainerMeter:
@@ -277,6 +277,9 @@ def _measure_options(
     store: str | None,
     keep: bool,
 ) -> MeasureOptions:
+    for option, value in (("store", store), ("window", window)):
+        if not keep and value is not None:
+            raise OptionRefused(f"{option}: has no effect with keep=False, which keeps no journal")
     return MeasureOptions(
         name=name,
         labels=dict(labels or {}),

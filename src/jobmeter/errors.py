@@ -17,6 +17,10 @@ class UsageError(JobmeterError):
     exit_code = 2
 
 
+class OptionRefused(UsageError):
+    """An option that has no effect on this kind of run. Nothing was started."""
+
+
 class CommandNotFound(JobmeterError):
     """The job's program does not exist."""
 

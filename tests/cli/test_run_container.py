@@ -332,8 +332,6 @@ def test_gpus_are_asked_for_and_their_absence_told(docker: Engine, podman: Engin
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--container", IMAGE, "-t"], "-t: a container run by jobmeter has no terminal"),
-        (["--network", "none"], "--network: means something only with --container IMAGE"),
         (["--container", IMAGE, "--engine", "lxc"], "--engine: 'lxc' is none of auto, docker, podman"),
         (["--container", IMAGE, "--pull", "always"], "--pull: 'always' is none of missing, never"),
         (["--container", IMAGE, "-v", "x"], "--mount: 'x' is not SOURCE:TARGET"),

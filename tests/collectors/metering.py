@@ -6,8 +6,9 @@ import sys
 from typing import Any, NamedTuple
 
 from jobmeter.meter.watch import Sample
+from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.measuring import MeasureOptions
-from jobmeter.session.run import JobOptions, Session
+from jobmeter.session.session import Session
 
 MIB = 1 << 20
 
@@ -41,7 +42,7 @@ def meter_python(program: str, measurements: list[str], interval: float = 1.0) -
     """Run `program` in a Python of its own and measure it."""
     samples: list[Sample] = []
     session = Session(
-        JobOptions([sys.executable, "-c", program]),
+        LaunchedCommand(JobOptions([sys.executable, "-c", program])),
         MeasureOptions(measurements=measurements, interval=interval),
         on_sample=samples.append,
     )

@@ -19,7 +19,7 @@ from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup.group import create_group
 from jobmeter.kernel.machine import Machine
 from jobmeter.launch import protocol
-from jobmeter.launch.spawn import Launched, spawn
+from jobmeter.launch.spawn import LaunchedJob, spawn
 from jobmeter.meter.aggregate import combine
 from jobmeter.model import Across, Kind, Measurement
 
@@ -67,7 +67,7 @@ def test_its_default_is_among_its_keys(collector: Collector) -> None:
 
 
 @contextlib.contextmanager
-def job_at_its_gate() -> Iterator[tuple[Launched, Target]]:
+def job_before_exec() -> Iterator[tuple[LaunchedJob, Target]]:
     """A short job that waits to be let go, in a cgroup of its own where one may be had."""
     launched = spawn([sys.executable, "-c", JOB], environment=dict(os.environ))
     try:
@@ -79,12 +79,12 @@ def job_at_its_gate() -> Iterator[tuple[Launched, Target]]:
             group.add(launched.main)
         yield launched, Target(launched.shepherd, launched.main, group=group)
     finally:
-        launched.let_go()
+        launched.close()
         if group is not None:
             group.remove()
 
 
-def run_to_its_end(launched: Launched) -> Ending:
+def run_to_its_end(launched: LaunchedJob) -> Ending:
     """Let the job go on to its end, as the supervisor does."""
     reaped = []
     with contextlib.suppress(EOFError):
@@ -116,12 +116,12 @@ def check_kinds(readings: Readings, declared: dict[str, Measurement]) -> None:
 @every_collector
 def test_it_yields_only_what_it_declares_in_the_right_kind(collector: Collector) -> None:
     declared = {m.key: m for m in collector.measurements}
-    with job_at_its_gate() as (launched, target):
+    with job_before_exec() as (launched, target):
         try:
             source = collector.open(target, frozenset(declared))
         except NoData as reason:
             pytest.skip(str(reason))
-        launched.open_gate()
+        launched.execute()
         seen: Readings = {}
         for _ in range(4):
             time.sleep(0.07)
@@ -140,5 +140,5 @@ def test_a_machine_with_nothing_to_read_is_no_data_and_no_failure(collector: Col
     nothing = Machine(proc=str(tmp_path), sys=str(tmp_path))
     with contextlib.suppress(NoData):
         collector.check(nothing)
-    with job_at_its_gate() as (_, target), contextlib.suppress(NoData):
+    with job_before_exec() as (_, target), contextlib.suppress(NoData):
         collector.open(target._replace(machine=nothing), collector.default).close()

@@ -12,7 +12,7 @@ from jobmeter.collectors import ps
 from jobmeter.collectors.contract import Moment, Target
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
-from jobmeter.kernel.pslist import ListedTree, Row, parse_duration, parse_ps, read_ps
+from jobmeter.kernel.pslist import ListedTree, PsLine, parse_duration, parse_ps, read_ps
 from tests.collectors.metering import BURN, BURN_FOR, MIB, children, meter_python
 
 PROCPS = """\
@@ -33,7 +33,7 @@ MACOS = """\
 
 def test_procps_output_is_read_in_base_units() -> None:
     init, python, shell, ended = parse_ps(PROCPS)
-    assert init == Row(1, 0, 17104 * 1024, 44660 * 1024, 0.1, 3723.0, 7.0, 7, False, "S", "/sbin/init splash")
+    assert init == PsLine(1, 0, 17104 * 1024, 44660 * 1024, 0.1, 3723.0, 7.0, 7, False, "S", "/sbin/init splash")
     assert (python.age, python.cpu) == (2 * 86400 + 3 * 3600 + 245, 86401.0)
     assert python.command == "python3 -c import time; time.sleep(1)"
     assert (shell.cpu, shell.whole_cpu) == (2.97, 2)  # its percent of three seconds says more than its whole seconds
@@ -91,8 +91,8 @@ def test_a_ps_that_does_not_know_the_options_is_no_data(monkeypatch: pytest.Monk
         ps.PsCollector().check(Target(1, 1).machine)
 
 
-def row(pid: int, ppid: int, age: float = 10.0, cpu: float = 0.0) -> Row:
-    return Row(pid, ppid, 0, 0, 0.0, age, cpu, int(cpu), False, "S", "x")
+def row(pid: int, ppid: int, age: float = 10.0, cpu: float = 0.0) -> PsLine:
+    return PsLine(pid, ppid, 0, 0, 0.0, age, cpu, int(cpu), False, "S", "x")
 
 
 def test_the_tree_is_all_that_descends_from_the_root_and_not_the_root() -> None:

@@ -14,8 +14,8 @@ import pytest
 from jobmeter.engines.contract import Ended, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.reader import read_journal
+from jobmeter.session.command import JobOptions, own_environment
 from jobmeter.session.measuring import MeasureOptions
-from jobmeter.session.run import JobOptions, own_environment
 from tests.workflow.live import LONG, Place, lives, running_in
 
 

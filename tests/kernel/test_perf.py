@@ -13,7 +13,7 @@ from jobmeter.kernel import perf
 from jobmeter.kernel.hostfs import read_cpu_time
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.launch import protocol
-from jobmeter.launch.spawn import Launched, spawn
+from jobmeter.launch.spawn import LaunchedJob, spawn
 
 
 def _why_not() -> str:
@@ -28,18 +28,18 @@ needs_perf = pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "it can")
 
 
 @contextlib.contextmanager
-def held_at_the_gate(program: str) -> Iterator[Launched]:
+def held_before_exec(program: str) -> Iterator[LaunchedJob]:
     launched = spawn([sys.executable, "-c", program], environment=dict(os.environ))
     try:
         yield launched
     finally:
-        launched.let_go()
+        launched.close()
 
 
-def see_through(launched: Launched) -> list[protocol.Message]:
+def see_through(launched: LaunchedJob) -> list[protocol.Message]:
     """Open the gate; what the shepherd told of each process it waited for."""
     reaped = []
-    launched.open_gate()
+    launched.execute()
     with contextlib.suppress(EOFError):
         while True:
             message = launched.next_message(30)
@@ -57,7 +57,7 @@ def cpu_seconds(reaped: list[protocol.Message]) -> float:
 
 @needs_perf
 def test_task_clock_of_a_child_that_burns_cpu_is_its_rusage() -> None:
-    with held_at_the_gate("import time\nwhile time.process_time() < 0.8: pass") as launched:
+    with held_before_exec("import time\nwhile time.process_time() < 0.8: pass") as launched:
         event = perf.open_event("task_clock", launched.main)
         at_the_gate = event.read()
         before = read_cpu_time(THIS_MACHINE).stolen
@@ -85,7 +85,7 @@ os.read(read, 1)
 
 @needs_perf
 def test_cpu_of_a_child_nobody_waited_for_is_counted() -> None:
-    with held_at_the_gate(CHILD_NOBODY_WAITS_FOR) as launched:
+    with held_before_exec(CHILD_NOBODY_WAITS_FOR) as launched:
         event = perf.open_event("task_clock", launched.main)
         reaped = see_through(launched)
         seconds = event.read() / 1e9
@@ -99,7 +99,7 @@ def test_page_faults_show_the_memory_that_was_touched() -> None:
     counts = []
     # Below the size that the C library takes from fresh maps, so that huge pages play no part.
     for program in ("pass", "held = [bytearray(50_000) for _ in range(1000)]"):
-        with held_at_the_gate(program) as launched:
+        with held_before_exec(program) as launched:
             event = perf.open_event("page_faults", launched.main)
             see_through(launched)
             counts.append(event.read())
@@ -110,7 +110,7 @@ def test_page_faults_show_the_memory_that_was_touched() -> None:
 
 @needs_perf
 def test_a_process_that_is_gone_gives_no_data_and_a_reason() -> None:
-    with held_at_the_gate("pass") as launched:
+    with held_before_exec("pass") as launched:
         gone = launched.main
         see_through(launched)
     with pytest.raises(NoData, match="No such process"):

@@ -11,7 +11,7 @@ import pytest
 
 from jobmeter.kernel import procfs
 from jobmeter.kernel.machine import PAGE_SIZE, THIS_MACHINE, Machine
-from jobmeter.kernel.procfs import Io, SmapsRollup, Status
+from jobmeter.kernel.procfs import ProcessIo, ProcessStatus, SmapsRollup
 
 needs_proc = pytest.mark.skipif(not THIS_MACHINE.has_proc(), reason="no /proc here")
 
@@ -85,14 +85,14 @@ nonvoluntary_ctxt_switches:\t0
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (STATUS, Status(5120 * 1024, 12 * 1024, 165, 40 * 1024, 60 * 1024, 2048 * 1024)),
-        (ZOMBIE_STATUS, Status(None, None, 7)),
-        (ZOMBIE_STATUS.replace(b"bash", b"\rVmHWM:9 kB"), Status(None, None, 7)),
-        (ZOMBIE_STATUS.replace(b"bash", b"\\nVmHWM:9 kB"), Status(None, None, 7)),
+        (STATUS, ProcessStatus(5120 * 1024, 12 * 1024, 165, 40 * 1024, 60 * 1024, 2048 * 1024)),
+        (ZOMBIE_STATUS, ProcessStatus(None, None, 7)),
+        (ZOMBIE_STATUS.replace(b"bash", b"\rVmHWM:9 kB"), ProcessStatus(None, None, 7)),
+        (ZOMBIE_STATUS.replace(b"bash", b"\\nVmHWM:9 kB"), ProcessStatus(None, None, 7)),
     ],
     ids=["running", "zombie", "name with a carriage return", "name with a newline"],
 )
-def test_a_status_file_gives_what_it_has(content: bytes, expected: Status) -> None:
+def test_a_status_file_gives_what_it_has(content: bytes, expected: ProcessStatus) -> None:
     assert expected == procfs.parse_status(content)
 
 
@@ -127,7 +127,7 @@ cancelled_write_bytes: 0
 
 
 def test_io_counts_the_disk_and_the_calls_and_not_the_cache() -> None:
-    assert Io(read_bytes=8192, write_bytes=4096, read_ops=9, write_ops=4) == procfs.parse_io(IO)
+    assert ProcessIo(read_bytes=8192, write_bytes=4096, read_ops=9, write_ops=4) == procfs.parse_io(IO)
 
 
 @pytest.mark.parametrize("content", [b"", b"rchar: 1\n", IO.replace(b"8192", b"lots"), IO.replace(b": 9", b"=9")])
@@ -269,11 +269,18 @@ def test_threads_are_those_the_kernel_lists() -> None:
 
 def test_kin_are_told_from_a_stat_line_whatever_the_name() -> None:
     line = b"7 (a) R 1 (b c) S 5 7 6 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 1 0 99 0 0"
-    kin = procfs.parse_kin(line)
-    assert ("S", 5, 6, 99, True, True) == (kin.state, kin.ppid, kin.session, kin.start, kin.alive, kin.ending)
-    assert not procfs.read_kin(THIS_MACHINE, os.getpid()).ending
+    parentage = procfs.parse_parentage(line)
+    assert ("S", 5, 6, 99, True, True) == (
+        parentage.state,
+        parentage.ppid,
+        parentage.session,
+        parentage.start,
+        parentage.alive,
+        parentage.ending,
+    )
+    assert not procfs.read_parentage(THIS_MACHINE, os.getpid()).ending
     with pytest.raises(ValueError, match="not a stat line"):
-        procfs.parse_kin(b"7 (a) S")
+        procfs.parse_parentage(b"7 (a) S")
 
 
 def test_a_schedstat_file_has_how_often_a_thread_got_a_cpu() -> None:

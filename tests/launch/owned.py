@@ -20,7 +20,7 @@ for script in sys.argv[1:]:
     launched = spawn(["sh", "-c", script], environment=dict(os.environ), own_session=True)
     print(launched.shepherd, launched.main, flush=True)
     sys.stdin.readline()
-    launched.open_gate()
+    launched.execute()
 sys.stdin.read()
 """
 
@@ -48,7 +48,7 @@ def owned(*scripts: str) -> Iterator[Owned]:
     """Jobs of these scripts, each below a shepherd; what is left of them in the end is killed."""
     words = [sys.executable, "-c", _OWNER, *scripts]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
-        jobs = [_job_at_gate(owner) for _ in scripts]
+        jobs = [_job_before_exec(owner) for _ in scripts]
         try:
             yield Owned(owner, jobs)
         finally:
@@ -58,7 +58,7 @@ def owned(*scripts: str) -> Iterator[Owned]:
                     os.kill(who.pid, signal.SIGKILL)
 
 
-def _job_at_gate(owner: subprocess.Popen[str]) -> LeftJob:
+def _job_before_exec(owner: subprocess.Popen[str]) -> LeftJob:
     assert owner.stdout is not None
     assert owner.stdin is not None
     shepherd, main = (identity_of(THIS_MACHINE, int(pid)) for pid in owner.stdout.readline().split())

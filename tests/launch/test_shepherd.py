@@ -86,7 +86,7 @@ KINDS = pytest.mark.parametrize("kind", ["x86_64", "aarch64", "built anew", "pyt
 
 
 @KINDS
-def test_the_job_waits_at_its_gate_and_its_end_is_told(kind: str) -> None:
+def test_the_job_waits_before_its_exec_and_its_end_is_reported(kind: str) -> None:
     flock = Flock(kind, "/bin/sh", "-c", "echo through; exit 3")
     ready = flock.hear()
     assert ready is not None

@@ -33,7 +33,7 @@ WRITE_BYTES = (
 )  # fmt: skip
 MEMORY_TOTAL = (
     "proc_pss_total", "psutil_pss_total", "proc_rss_total", "psutil_rss_total", "ps_rss_total",
-    # An engine counts page cache too.
+    # A container runtime counts page cache too.
     "container_mem_peak", "container_mem_current",
     "slurm_max_rss", "nextflow_peak_rss", "nextflow_rss", "duct_rss_total",
 )  # fmt: skip

@@ -9,7 +9,7 @@ from jobmeter.model import Outcome, Record
 
 
 def outcome(wait_status: int | None, *, ended_by: str | None, oom_kills: int) -> Outcome:
-    """The outcome of a job whose main process ended with `wait_status` (None: nobody was told).
+    """The outcome of a job whose main process ended with `wait_status` (None: unknown).
 
     `ended_by` is `timeout`, `oom` or `cancelled` when jobmeter ended it, or handed on the
     signal that did. `oom_kills` is the kernel's own count for this job: an exit code
@@ -45,7 +45,7 @@ def signal_name(number: int) -> str:
 def in_words(result: Outcome) -> str:
     """One phrase for people: `completed`, `failed with exit code 3`, `killed by SIGSEGV`."""
     if result.status == "completed":
-        return "completed" if result.exit_code is not None else "ended (its exit code is told to its parent alone)"
+        return "completed" if result.exit_code is not None else "ended (exit code unknown: not our child)"
     if result.status == "failed" and result.exit_code == 0:
         return "failed: it did not make all its outputs"
     if result.status == "failed":

@@ -6,48 +6,60 @@ import argparse
 from typing import TYPE_CHECKING
 
 from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
-from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.options import Parser, option_type, refuse_given, refuse_words
 from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.signals import ENDING, Forwarder
-from jobmeter.session.attach import Attachment
+from jobmeter.session.process import RunningProcess
+from jobmeter.session.session import Session
 from jobmeter.settings import positive_whole_number
 
 if TYPE_CHECKING:
-    from jobmeter.session.container_attach import ContainerAttachment
+    from jobmeter.session.contract import JobControl
+
+OPTIONS_OF_RUN = (
+    "--cpus", "--memory", "--runtime", "--enforce", "--orphans", "--capture", "-v", "--mount", "-e", "--env", "-w",
+    "--workdir", "-u", "--user", "--network", "--gpus", "--entrypoint", "--pull", "--container-name", "-t", "--tty",
+)  # fmt: skip
+"""They have no effect on what already runs."""
 
 
-def main(arguments: list[str]) -> int:
+def make_parser() -> Parser:
     parser = Parser("attach", "Measure a running process and its descendants, or a container, until it ends or Ctrl-C.")
     add_measure_options(parser)
     add = parser.add_argument
     add("pid", metavar="PID", nargs="?", type=option_type("PID", process_id), help="the process to measure")
     add("--container", metavar="NAME", help="measure a container that runs, named by its name or id, in place of PID")
-    add("--engine", metavar="NAME", help="docker, podman or auto (default): the first that answers")
-    options = parser.parse_args(arguments)
+    add("--engine", metavar="NAME", help="container runtime: docker, podman or auto (default): the first that answers")
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    refuse_words(arguments, OPTIONS_OF_RUN, "has no effect on what already runs. It is an option of `jobmeter run`.")
+    options = make_parser().parse_args(arguments)
+    session = Session(job_of(options), measure_options(options), warn=warn)
     check_report(options.report)
-    attachment = attach(options)
-    Forwarder(lambda number, from_terminal: attachment.stop(), ENDING)
-    attachment.start()
-    record = attachment.wait()
+    session.prepare()
+    Forwarder(lambda number, from_terminal: session.stop(), ENDING)
+    session.start()
+    record = session.wait()
     write_report(options.report, record)
     if not options.quiet:
-        tell_summary(record, attachment.journal_path)
+        tell_summary(record, session.journal_path)
     return 0
 
 
-def attach(options: argparse.Namespace) -> Attachment | ContainerAttachment:
-    """What the options name, ready to be measured."""
+def job_of(options: argparse.Namespace) -> JobControl:
+    """The process or container that the options name."""
     if (options.pid is None) == (options.container is None):
         raise UsageError("attach: name either a process or a container: jobmeter attach PID, or --container NAME")
     if options.container is None:
-        return Attachment(options.pid, measure_options(options), warn=warn)
-    from jobmeter.launch.container.client import engine_name
-    from jobmeter.session.container_attach import ContainerAttachment
+        refuse_given(options, ["engine"], "has no effect without --container NAME")
+        return RunningProcess(options.pid)
+    from jobmeter.launch.container.client import runtime_name
+    from jobmeter.session.running_container import RunningContainer
 
-    return ContainerAttachment(
-        options.container, measure_options(options), engine=engine_name(options.engine), warn=warn
-    )
+    return RunningContainer(options.container, engine=runtime_name(options.engine))
 
 
 def process_id(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobmeter.cli.compare import print_differences
 from jobmeter.cli.run import add_container_options
@@ -17,11 +17,9 @@ from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
 from jobmeter.model import Record
-from jobmeter.session.run import JobOptions, Session
+from jobmeter.session.command import JobOptions, LaunchedCommand
+from jobmeter.session.session import Session
 from jobmeter.settings import positive_whole_number
-
-if TYPE_CHECKING:
-    from jobmeter.session.container import ContainerSession
 
 _RUNS = 10
 
@@ -56,22 +54,23 @@ class Timed(NamedTuple):
 
 def measure(container: ContainerOptions, command: list[str], runs: int) -> tuple[list[Timed], list[Timed]]:
     """Each run, bare and contained. In turns, so that what else the machine does meets both alike."""
-    from jobmeter.session.container import ContainerSession
+    from jobmeter.session.container import LaunchedContainer
     from jobmeter.session.container_job import ContainerJob
 
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     streams = Streams(nothing, nothing, None)
     bare, contained = [], []
     for _ in counted(range(runs), "running"):
-        bare.append(_run("bare", Session(JobOptions(command, streams=streams, orphans="end"), warn=warn)))
-        session = ContainerSession(ContainerJob(container, command, streams=streams), warn=warn)
+        job = LaunchedCommand(JobOptions(command, streams=streams, orphans="end"))
+        bare.append(_run("bare", Session(job, warn=warn)))
+        session = Session(LaunchedContainer(ContainerJob(container, command, streams=streams)), warn=warn)
         session.prepare()
         contained.append(_run("in the container", session))
     os.close(nothing)
     return bare, contained
 
 
-def _run(where: str, session: Session | ContainerSession) -> Timed:
+def _run(where: str, session: Session) -> Timed:
     began = time.monotonic()
     session.start()
     started = time.monotonic() - began

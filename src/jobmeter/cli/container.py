@@ -1,4 +1,4 @@
-"""`jobmeter container`: what an engine says of a container."""
+"""`jobmeter container`: what a container runtime reports of a container."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ def main(arguments: list[str]) -> int:
 
 def info(arguments: list[str]) -> int:
     """`jobmeter container info`."""
-    parser = Parser("container info", "Tell image, creation, state and limits of a container.")
+    parser = Parser("container info", "Show image, creation, state and limits of a container.")
     parser.add_argument("container", metavar="NAME", help="the container: its name, its id or the beginning of one")
-    parser.add_argument("--engine", metavar="NAME", help="docker, podman or auto (default): the first that answers")
+    parser.add_argument(
+        "--engine", metavar="NAME", help="container runtime: docker, podman or auto (default): the first that answers"
+    )
     parser.add_argument("--json", action="store_true", help="print an object")
     options = parser.parse_args(arguments)
 
-    from jobmeter.launch.container.client import engine_name
+    from jobmeter.launch.container.client import runtime_name
     from jobmeter.launch.container.info import describe, find_container
-    from jobmeter.launch.container.runtime import open_engine
+    from jobmeter.launch.container.runtime import open_runtime
 
-    engine = open_engine(engine_name(options.engine))
+    runtime = open_runtime(runtime_name(options.engine))
     try:
-        told = describe(engine, find_container(engine, options.container))
+        description = describe(runtime, find_container(runtime, options.container))
     finally:
-        engine.close()
-    print(json.dumps(told, indent=2) if options.json else "\n".join(_lines(told)))
+        runtime.close()
+    print(json.dumps(description, indent=2) if options.json else "\n".join(_lines(description)))
     return 0
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def _lines(description: dict[str, Any]) -> list[str]:
     """One subject a line."""
-    limits = told["limits"]
+    limits = description["limits"]
     rows = {
-        **{name: str(value) for name, value in told.items() if name not in ("command", "limits")},
-        "command": " ".join(told["command"]),
+        **{name: str(value) for name, value in description.items() if name not in ("command", "limits")},
+        "command": " ".join(description["command"]),
         "cpus": text(limits["cpus"], "count") if "cpus" in limits else "as many as there are",
         "memory": text(limits["memory_bytes"], "bytes") if "memory_bytes" in limits else "as much as there is",
     }

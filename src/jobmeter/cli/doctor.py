@@ -18,7 +18,7 @@ from jobmeter.launch.spawn import has_compiled_shepherd
 from jobmeter.settings import config_files, resolve
 
 if TYPE_CHECKING:
-    from jobmeter.launch.container.leftovers import Survey
+    from jobmeter.launch.container.leftovers import RuntimeCheck
 
 
 class Finding(NamedTuple):
@@ -63,7 +63,7 @@ def examine() -> list[Finding]:
             why = availability(collector)
             findings.append(Finding(collector.name, why is None, why or "available"))
     findings += [Finding("plug-in", False, fault.removeprefix("plug-in ")) for fault in unusable]
-    findings += _engines()
+    findings += _container_runtimes()
     findings += [Finding("config", True, path) for path in config_files()]
     return findings
 
@@ -111,20 +111,21 @@ def _shepherd() -> Finding:
     return Finding("launcher", True, f"in Python ({os.uname().machine}): memory below about 12 MiB is not told")
 
 
-def _engines() -> list[Finding]:
-    """The container engines that answer, and what killed runs left there."""
-    from jobmeter.launch.container.leftovers import survey
+def _container_runtimes() -> list[Finding]:
+    """The container runtimes that answer, and what killed runs left there."""
+    from jobmeter.launch.container.leftovers import check_runtimes
 
-    return [_engine(seen) for seen in survey(THIS_MACHINE)]
+    return [_container_runtime(check) for check in check_runtimes(THIS_MACHINE)]
 
 
-def _engine(seen: Survey) -> Finding:
-    if seen.why_not is not None:
-        return Finding(seen.engine, False, seen.why_not)
-    if seen.left:
-        count = "a container" if len(seen.left) == 1 else f"{len(seen.left)} containers"
-        return Finding(seen.engine, False, f"{seen.says}; {count} left by killed runs", "jobmeter doctor --clean")
-    return Finding(seen.engine, True, seen.says)
+def _container_runtime(check: RuntimeCheck) -> Finding:
+    if check.why_not is not None:
+        return Finding(check.runtime, False, check.why_not)
+    if check.leftovers:
+        count = "a container" if len(check.leftovers) == 1 else f"{len(check.leftovers)} containers"
+        problem = f"{check.description}; {count} left by killed runs"
+        return Finding(check.runtime, False, problem, "jobmeter doctor --clean")
+    return Finding(check.runtime, True, check.description)
 
 
 def _store() -> Finding:

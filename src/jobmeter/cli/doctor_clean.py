@@ -11,16 +11,17 @@ from jobmeter.launch.container import leftovers
 
 def clean(*, as_json: bool) -> int:
     """Remove containers and cgroups whose jobmeter no longer lives; exit code 1 when one could not be removed."""
-    done = leftovers.clean(THIS_MACHINE)
+    cleanup = leftovers.clean(THIS_MACHINE)
     if as_json:
-        print(json.dumps(done._asdict(), indent=2))
+        entry = {"containers": cleanup.containers, "groups": cleanup.groups, "hindered": cleanup.failures}
+        print(json.dumps(entry, indent=2))
     else:
-        for name in done.containers:
+        for name in cleanup.containers:
             print(f"removed the container {name}")
-        for path in done.groups:
+        for path in cleanup.groups:
             print(f"removed the cgroup {path}")
-        if not any(done):
+        if not any(cleanup):
             print("nothing was left behind")
-        for reason in done.hindered:
+        for reason in cleanup.failures:
             warn(reason)
-    return 1 if done.hindered else 0
+    return 1 if cleanup.failures else 0

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from jobmeter.cli.shared.measure_options import measure_options
 from jobmeter.cli.shared.options import option_type
 from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
-from jobmeter.errors import UsageError
+from jobmeter.errors import OptionRefused
 from jobmeter.launch.capture import Capture
-from jobmeter.launch.container.client import engine_name
+from jobmeter.launch.container.client import runtime_name
 from jobmeter.launch.container.spec import (
     PULL,
     ContainerOptions,
@@ -36,13 +36,15 @@ def main(options: argparse.Namespace) -> int:
     if capture:
         job = job._replace(streams=capture.streams)
 
-    from jobmeter.session.container import ContainerSession
+    from jobmeter.session.container import LaunchedContainer
+    from jobmeter.session.session import Session
 
-    session = ContainerSession(job, measure_options(options), warn=warn)
+    container = LaunchedContainer(job)
+    session = Session(container, measure_options(options), warn=warn)
     session.prepare()
-    # Held back until there is a container to hand them to.
+    # Blocked until there is a container to forward them to.
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
-    Forwarder(session.receive)
+    Forwarder(container.receive)
     session.start()
     if capture:
         capture.start()
@@ -67,13 +69,13 @@ def container_job(options: argparse.Namespace) -> ContainerJob:
 def container_options(options: argparse.Namespace) -> ContainerOptions:
     """What `add_container_options` added. UsageError for what means nothing."""
     if options.tty:
-        raise UsageError(
+        raise OptionRefused(
             "-t: a container run by jobmeter has no terminal. Leave it out; output is passed on as it comes."
         )
     given = option_type
     return ContainerOptions(
         image=options.container,
-        engine=engine_name(options.engine),
+        engine=runtime_name(options.engine),
         mounts=tuple(map(given("--mount", parse_mount), options.mount)),
         environment=dict(map(given("--env", parse_environment), options.env)),
         directory=options.workdir,

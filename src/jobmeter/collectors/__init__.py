@@ -7,9 +7,9 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from jobmeter.collectors.contract import Collector
+from jobmeter.collectors.contract import Collector, Source, abilities, collector_abilities
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.model import Measurement
@@ -115,16 +115,15 @@ def default_plugins() -> Plugins | None:
     return plugins_on_by_default(folders)
 
 
-def unavailable(collector: Collector, machine: Machine = THIS_MACHINE, source: Any = None) -> dict[str, str]:
+def unavailable(collector: Collector, machine: Machine = THIS_MACHINE, source: Source | None = None) -> dict[str, str]:
     """The keys that cannot be measured here, each with the reason; of the job that `source` was opened for, if any."""
-    if hasattr(source, "missing"):
-        of_this_job: dict[str, str] = source.missing()
-        return of_this_job
+    if source is not None and (missing_of_job := abilities(source).missing) is not None:
+        return missing_of_job()
     why = availability(collector, machine)
     if why is not None:
         return {m.key: why for m in collector.measurements}
-    missing: dict[str, str] = collector.missing(machine) if hasattr(collector, "missing") else {}
-    return missing
+    missing = collector_abilities(collector).missing
+    return missing(machine) if missing is not None else {}
 
 
 def availability(collector: Collector, machine: Machine = THIS_MACHINE) -> str | None:

@@ -120,7 +120,7 @@ class CgroupCollector:
             raise NoData("the job has no cgroup of its own")
         return OuterSource(target.machine, wanted)
 
-    def spare(self, target: Target) -> frozenset[str]:
+    def redundant(self, target: Target) -> frozenset[str]:
         """The bound, where the job has a group; all else where it has none."""
         return frozenset({OUTER_CPU.key}) if target.group is not None else self.default - {OUTER_CPU.key}
 
@@ -216,8 +216,8 @@ class CgroupSource:
         }
 
     def incomplete(self) -> frozenset[str]:
-        """Keys that the group of a container, which its engine removes, could not tell to the end."""
-        missed = self._group.missed() if hasattr(self._group, "missed") else ()
+        """Keys of the group of a container that was removed before it was read last."""
+        missed = self._group.missed()
         return frozenset(key for key, question in _ANSWERED_BY.items() if question in missed)
 
     def close(self) -> None:

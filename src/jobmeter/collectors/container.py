@@ -1,4 +1,4 @@
-"""container_: what the container's engine tells through its API."""
+"""container_: what the container runtime reports through its API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
 def _counter(key: str, unit: str, help: str) -> Measurement:
-    # An engine forgets a container's figures when it ends: what was used after the last answer is not in them.
+    # A container's stats are gone when it ends: what was used after the last answer is not in them.
     return Measurement(f"container_{key}", unit, Kind.COUNTER, Across.LAST, Quality.AT_LEAST, help)
 
 
@@ -20,10 +20,13 @@ def _gauge(key: str, unit: str, quality: Quality, help: str) -> Measurement:
     return Measurement(f"container_{key}", unit, Kind.GAUGE, Across.LAST, quality, help)
 
 
-CPU = _counter("cpu_seconds", "seconds", "CPU time of the container, as its engine tells it.")
+CPU = _counter("cpu_seconds", "seconds", "CPU time of the container, as its container runtime reports it.")
 MEM_CURRENT = _gauge("mem_current", "bytes", Quality.SAMPLED, "Memory charged to the container, page cache included.")
 MEM_PEAK = _gauge(
-    "mem_peak", "bytes", Quality.AT_LEAST, "Highest memory charged to the container; told by Docker on cgroup v1 alone."
+    "mem_peak",
+    "bytes",
+    Quality.AT_LEAST,
+    "Highest memory charged to the container; reported by Docker on cgroup v1 alone.",
 )._replace(gauge=Gauge.MARK)
 NET_RX = _counter("net_rx_bytes", "bytes", "Bytes that the container received on its own networks.")
 NET_TX = _counter("net_tx_bytes", "bytes", "Bytes that the container sent on its own networks.")
@@ -35,7 +38,7 @@ _COUNTERS = {CPU.key, NET_RX.key, NET_TX.key, BLOCK_READ.key, BLOCK_WRITE.key}
 
 
 class ContainerStats(NamedTuple):
-    """One answer of an engine, in base units; None is what it did not tell."""
+    """One answer of a container runtime, in base units; None is what it did not report."""
 
     cpu_seconds: float | None = None
     mem_current: int | None = None
@@ -46,7 +49,7 @@ class ContainerStats(NamedTuple):
     block_write_bytes: int | None = None
     pids: int | None = None
 
-    def told(self) -> dict[str, float]:
+    def by_key(self) -> dict[str, float]:
         """By key of the measurement."""
         return {f"container_{name}": value for name, value in self._asdict().items() if value is not None}
 
@@ -58,7 +61,7 @@ class ContainerHandle(Protocol):
     has_own_network: bool  # it does not share that of another container
 
     def stats(self) -> ContainerStats | None:
-        """What its engine tells now; None when the container does not run. It may take a second or more."""
+        """Its stats now; None when the container does not run. It may take a second or more."""
         ...
 
 
@@ -80,7 +83,7 @@ class ContainerCollector:
 
 
 class ContainerSource:
-    """Asks in a thread of its own, so that an engine that takes its time holds up no other reading.
+    """Reads in a thread of its own, so that a slow container runtime holds up no other reading.
 
     A reading is the last answer; the question for the next one is asked then.
     """
@@ -104,7 +107,7 @@ class ContainerSource:
                 self._error = error
                 continue
             if stats is not None:
-                self._keep(stats.told())
+                self._keep(stats.by_key())
 
     def _keep(self, answer: dict[str, float]) -> None:
         if self._base is None:
@@ -121,7 +124,7 @@ class ContainerSource:
         return dict(self._answer)
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        """What was told last: of a container that ended, engines tell zeros."""
+        """The last answer: of a container that ended, container runtimes report zeros."""
         return {key: value for key, value in self._answer.items() if key in _COUNTERS}
 
     def close(self) -> None:
@@ -130,7 +133,7 @@ class ContainerSource:
 
 
 def with_container(patterns: list[str] | None) -> list[str]:
-    """What is measured of a container by default: what is of a command, its network, and what its engine reports."""
+    """What is measured of a container by default: as of a command, its network, and its runtime's stats."""
     patterns = patterns or []
     if all(pattern.startswith("-") for pattern in patterns):
         return ["default", "netns_*", "container_*", *patterns]

@@ -6,6 +6,7 @@ The source reads them, again and again; the meter does the rest.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
 from jobmeter.kernel.cgroup.group import Group
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """The job to be measured, as it stands at its gate."""
+    """The job to be measured, before its exec or already running."""
 
     root: int  # the process all of the job's descend from
     main: int  # the process of the command itself
@@ -26,11 +27,11 @@ class Target(NamedTuple):
     group: Group | None = None  # a cgroup of the job's own
     machine: Machine = THIS_MACHINE
     command: str = ""
-    container: ContainerHandle | None = None  # the job is a container, and its engine can be asked
+    container: ContainerHandle | None = None  # the job is a container: its runtime has stats of it
 
 
 class Moment(NamedTuple):
-    """When a reading is asked for, and what is known of the time since the last one."""
+    """When a reading is taken, and what is known of the time since the last one."""
 
     monotonic: float
     quiet: bool = False  # no process of the job ran: what only they can change is as it was
@@ -72,15 +73,7 @@ Readings = dict[str, Union[Value, Column]]
 class Source(Protocol):
     """Reads the measurements of one job. An error costs this reading, nothing else.
 
-    A source may also be a `Pulse` or a `ProcessLister`, and may have
-
-    - `peek(moment) -> Readings`: levels that are cheap to read, asked for often while the job runs; the source bounds
-      what that costs;
-    - `nothing_ran()`: called in place of that when no process of the job ran since the last look;
-    - `incomplete() -> keys`: they are at least what they say;
-    - `outran(cpu_nanoseconds) -> bool`: it saw more CPU used than a pulse shows;
-    - `missing() -> {key: why}`: the keys wanted that cannot be read of this job;
-    - `may_stop()`: called when nobody requested its keys by name: it may stop if it would slow the job down.
+    It may have more methods: those of `Abilities`.
     """
 
     def read(self, moment: Moment) -> Readings: ...
@@ -92,29 +85,35 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Pulse(Protocol):
-    """A source that cheaply tells whether a job ran since the last look."""
+class Abilities(NamedTuple):
+    """The methods that a source may have beside those of `Source`; None is what it has not."""
 
-    def cpu_nanoseconds(self) -> int | None: ...
+    cpu_nanoseconds: Callable[[], int | None] | None  # CPU time of the job, cheap to read: whether it ran since
+    peek: Callable[[Moment], Readings] | None  # levels, read often between samples; the source bounds the cost
+    nothing_ran: Callable[[], None] | None  # called in place of `peek` when no process of the job ran since
+    outran: Callable[[int], bool] | None  # whether it saw more CPU used than these `cpu_nanoseconds`
+    incomplete: Callable[[], Iterable[str]] | None  # keys that are at least what they say
+    missing: Callable[[], dict[str, str]] | None  # keys wanted that cannot be read of this job, each with the reason
+    processes: Callable[[], list[ProcessUse]] | None  # the processes of the job, for the record
+    live: Callable[[], list[ProcessUse]] | None  # those that have not ended
+    may_stop: Callable[[], None] | None  # called when no key was requested by name: it may stop to spare the job
+    faults: Callable[[], list[str]] | None  # what was wrong with the readings of a plug-in
 
 
-class ProcessLister(Protocol):
-    """A source that knows the processes of the job one by one."""
-
-    def processes(self) -> list[ProcessUse]: ...
-    def live(self) -> list[ProcessUse]: ...
+def abilities(source: Source) -> Abilities:
+    """What a source can do: the one place where its optional methods are looked up."""
+    return Abilities(*[getattr(source, name, None) for name in Abilities._fields])
 
 
 class Collector(Protocol):
     """One source of measurements, described.
 
-    A collector of which some keys may be missing here also has `missing(machine) -> {key: why}`; one that others
-    may make superfluous has `spare(target) -> keys`: of the default, what need not be measured of this job.
+    It may have more methods: those of `CollectorAbilities`.
     """
 
     name: str
     measurements: tuple[Measurement, ...]
-    default: frozenset[str]  # the keys that are measured unless others are asked for
+    default: frozenset[str]  # the keys that are measured unless others are requested
 
     def check(self, machine: Machine) -> None:
         """NoData, with what it would need, when nothing can be measured here."""
@@ -123,3 +122,15 @@ class Collector(Protocol):
     def open(self, target: Target, wanted: frozenset[str]) -> Source:
         """Begin to measure; NoData when this job cannot be measured so."""
         ...
+
+
+class CollectorAbilities(NamedTuple):
+    """The methods that a collector may have beside those of `Collector`; None is what it has not."""
+
+    missing: Callable[[Machine], dict[str, str]] | None  # keys that cannot be measured here, each with the reason
+    redundant: Callable[[Target], frozenset[str]] | None  # keys of the default that others measure of this job already
+
+
+def collector_abilities(collector: Collector) -> CollectorAbilities:
+    """What a collector can do: the one place where its optional methods are looked up."""
+    return CollectorAbilities(*[getattr(collector, name, None) for name in CollectorAbilities._fields])

@@ -11,7 +11,7 @@ from jobmeter.model import Across, Kind, Measurement, Quality
 
 
 def _counter(key: str, help: str) -> Measurement:
-    # An ordinary user may not read it after the end, and an engine may take an interface away before it was read.
+    # An ordinary user may not read it after the end, and an interface may be removed before it was read.
     return Measurement(f"netns_{key}", "bytes", Kind.COUNTER, Across.LAST, Quality.AT_LEAST, help)
 
 
@@ -39,7 +39,7 @@ class NetnsCollector:
 
 
 class NetnsSource:
-    """Keeps what each interface counted last: an engine takes them away soon after the end of a container."""
+    """Remembers what each interface counted last: they are removed soon after the end of a container."""
 
     def __init__(self, namespace: NetworkNamespace, *, from_now: bool) -> None:
         """With `from_now`, what was counted before does not count."""

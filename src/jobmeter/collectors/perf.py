@@ -85,7 +85,7 @@ class PerfCollector:
     def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
         return PerfSource(target, wanted)
 
-    def spare(self, target: Target) -> frozenset[str]:
+    def redundant(self, target: Target) -> frozenset[str]:
         """The cgroup counts the same, and costs the job nothing; events make forks and context switches slower."""
         return self.default if target.group is not None and target.group.cpu() is not None else frozenset()
 

@@ -100,7 +100,7 @@ class Plugin:
 class PluginSource:
     """A source of another package. It never fails, and yields nothing but what it declared.
 
-    What decides when others are read (`Pulse`) or lists processes is not taken from it.
+    Of `Abilities` it may have `incomplete` alone.
     """
 
     def __init__(self, source: Source, declared: dict[str, Measurement], wanted: frozenset[str]) -> None:

@@ -104,7 +104,7 @@ class ProcCollector:
         self.check(target.machine)
         return ProcSource(target, wanted)
 
-    def spare(self, target: Target) -> frozenset[str]:
+    def redundant(self, target: Target) -> frozenset[str]:
         """The cgroup's own figures of memory are exact, and cost the job nothing."""
         has_peak = target.group is not None and target.group.memory_peak() is not None
         return frozenset({PSS_TOTAL.key, MEMORY.key, HWM_MAX.key}) if has_peak else frozenset()

@@ -16,7 +16,7 @@ from jobmeter.kernel import procfs
 from jobmeter.kernel.cgroup.group import Group
 from jobmeter.kernel.hostfs import MemoryHints, read_memory_hints
 from jobmeter.kernel.machine import Machine, read_text
-from jobmeter.kernel.procfs import SmapsRollup, Status
+from jobmeter.kernel.procfs import ProcessStatus, SmapsRollup
 from jobmeter.kernel.tree import Process
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class UncountedMemory:
         self._largest = 0
         self._not_found = 0
         self._looked_at: tuple[object, ...] = ()
-        self._seen: tuple[list[Status], OpenFiles]
+        self._seen: tuple[list[ProcessStatus], OpenFiles]
         self.behind = False  # something may have changed and could not be looked at yet
         self._uses_it = False  # the job was seen to use shared memory or huge pages
 
@@ -113,7 +113,7 @@ class UncountedMemory:
         extra = (memory.swap or 0) + (0 if memory.with_hugetlb else hugetlb or 0)
         return hugetlb, base + extra
 
-    def _look(self, alive: list[Process], *, with_files: bool = True) -> tuple[list[Status], OpenFiles] | None:
+    def _look(self, alive: list[Process], *, with_files: bool = True) -> tuple[list[ProcessStatus], OpenFiles] | None:
         """Read status, and maybe the open files, of each process; None when that would cost too much now."""
         from jobmeter.kernel.shmem import OpenFiles, open_memory_files
 
@@ -131,7 +131,9 @@ class UncountedMemory:
             files = open_memory_files(self._machine, pids) if pids else OpenFiles(0, 0)
         return statuses, files
 
-    def _hugetlb(self, hints: MemoryHints, alive: list[Process], statuses: list[Status], files: OpenFiles) -> int:
+    def _hugetlb(
+        self, hints: MemoryHints, alive: list[Process], statuses: list[ProcessStatus], files: OpenFiles
+    ) -> int:
         """Huge pages of the job; what several processes map is counted once, as the largest share."""
         mapped = sum(status.hugetlb for status in statuses)
         if sum(status.hugetlb > 0 for status in statuses) > 1:
@@ -149,7 +151,9 @@ class UncountedMemory:
         except (OSError, ValueError):
             return None  # another user's process, or gone
 
-    def _unmapped(self, hints: MemoryHints, statuses: list[Status], files: OpenFiles, shares: list[SmapsRollup]) -> int:
+    def _unmapped(
+        self, hints: MemoryHints, statuses: list[ProcessStatus], files: OpenFiles, shares: list[SmapsRollup]
+    ) -> int:
         """Shared memory of the job that no process of it maps; notes what grew and is not found."""
         resident = sum(status.shmem for status in statuses)
         mapped = sum(share.shmem for share in shares) if shares else resident

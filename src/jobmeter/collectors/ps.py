@@ -10,7 +10,7 @@ from jobmeter.errors import NoData
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity, printable
-from jobmeter.kernel.pslist import ListedTree, Row, read_ps
+from jobmeter.kernel.pslist import ListedTree, PsLine, read_ps
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
@@ -66,7 +66,7 @@ class PsSource:
         self._target = target
         self._tree = ListedTree(target.root)
         self._looked = 0.0
-        self._rows: dict[Identity, Row] = {}
+        self._rows: dict[Identity, PsLine] = {}
         self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self._young: set[Identity] = set()  # too young for `ps` to show what they used
@@ -109,10 +109,10 @@ class PsSource:
         self._died_young |= not self._young <= self._rows.keys()
         self._young = {who for who, row in self._rows.items() if row.alive and self._is_young(row)}
 
-    def _is_young(self, row: Row) -> bool:
+    def _is_young(self, row: PsLine) -> bool:
         return row.age is not None and row.age < _GROWN_UP and not row.hundredths
 
-    def _account(self, who: Identity, row: Row) -> Account:
+    def _account(self, who: Identity, row: PsLine) -> Account:
         """What it used by now. One that ended may be shown with less, or with none."""
         before = self._accounts.get(who)
         used = max(round(1000 * (row.cpu or 0.0)), before.used[0] if before else 0)
@@ -152,7 +152,7 @@ class PsSource:
             CMD.key: [printable(row.command.encode()) for row in rows],
         }
 
-    def _is_left(self, zombie: Row) -> bool:
+    def _is_left(self, zombie: PsLine) -> bool:
         """Whether the job leaves it a zombie: a shepherd holds its own children for a last look alone."""
         return self._target.root_is_job or zombie.ppid != self._target.root
 

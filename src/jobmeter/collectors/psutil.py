@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
-from jobmeter.collectors.roster import Dead, end_between
+from jobmeter.collectors.roster import EndedProcesses, end_between
 from jobmeter.errors import NoData
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
@@ -108,7 +108,7 @@ class PsutilSource:
         self._allowance = Allowance(0.01, 0.06)
         self._pss_cost = 0.0
         self._members: dict[Process, _Member] = {}
-        self._dead = Dead()
+        self._ended = EndedProcesses()
         self._ledger = Ledger()
         self._shepherd = Account(0, 0, 0, (0,))
         try:
@@ -190,7 +190,7 @@ class PsutilSource:
         for member in ended:
             member.ended = end_between(max(self._lived, member.since), now, announced=announced)
         for member in gone:
-            self._dead.bury(member.use(now))
+            self._ended.add(member.use(now))
         self._lived = now
 
     def _processes(self) -> list[Process]:
@@ -264,7 +264,7 @@ class PsutilSource:
 
     def processes(self) -> list[ProcessUse]:
         """The costliest processes so far, the rest as one entry."""
-        return self._dead.listed_with([member.use(self._lived) for member in self._members.values()])
+        return self._ended.listed_with([member.use(self._lived) for member in self._members.values()])
 
     def live(self) -> list[ProcessUse]:
         """Every process that has not ended."""

@@ -15,14 +15,14 @@ LISTED = 20
 _FEW = 3 * LISTED
 
 
-class Dead:
+class EndedProcesses:
     """The processes that ended: the costliest of them, and the rest as a sum."""
 
     def __init__(self) -> None:
         self._costliest: list[ProcessUse] = []
         self._rest: list[ProcessUse] = []
 
-    def bury(self, use: ProcessUse) -> None:
+    def add(self, use: ProcessUse) -> None:
         self._costliest.append(use)
         if len(self._costliest) >= 4 * LISTED:
             self._costliest.sort(key=_cost, reverse=True)
@@ -86,7 +86,7 @@ class Roster:
         self._clock = clock
         self._began = self._lived = clock()  # everyone in `_live` that has not ended was alive at `_lived`
         self._live: dict[Identity, _Entry] = {}
-        self._dead = Dead()
+        self._ended = EndedProcesses()
 
     def begin(self, present: list[Process]) -> None:
         """Take those who already run: what they used so far is not counted."""
@@ -121,7 +121,7 @@ class Roster:
         for entry in ended:
             entry.ended = end_between(max(self._lived, entry.since), now, announced=announced)
         for entry in gone:
-            self._dead.bury(self._use(entry))
+            self._ended.add(self._use(entry))
         self._lived = now
 
     def _read_cmd(self, process: Process, *, few: bool) -> str:
@@ -146,7 +146,7 @@ class Roster:
 
     def listed(self) -> list[ProcessUse]:
         """The costliest first; the rest as one last entry with pid 0."""
-        return self._dead.listed_with([self._use(entry) for entry in self._live.values()])
+        return self._ended.listed_with([self._use(entry) for entry in self._live.values()])
 
     def _use(self, entry: _Entry) -> ProcessUse:
         stat = entry.process.stat

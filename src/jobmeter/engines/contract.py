@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, Union
 from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Record
-from jobmeter.session.run import JobOptions
+from jobmeter.session.command import JobOptions
 
 
 class Task(NamedTuple):
@@ -42,7 +42,7 @@ class Engine(Protocol):
         """
 
     def cancel(self, *, at_once: bool = False) -> None:
-        """End every task that runs, and begin no more; `at_once` spares the farewell."""
+        """End every task that runs, and begin no more; `at_once` without SIGTERM and time to end by itself."""
 
     def levels(self) -> Mapping[int, Sample]:
         """What each running task uses just now, by the number of its job."""

@@ -7,27 +7,22 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from jobmeter.engines.contract import Ended, OnEnd, Task
 from jobmeter.engines.guard import Guard
 from jobmeter.engines.open_files import Descriptors
 from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
-from jobmeter.launch.container.spec import ContainerOptions
-from jobmeter.launch.spawn import Launched, Streams
+from jobmeter.launch.spawn import LaunchedJob, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Record
+from jobmeter.session.command import LaunchedCommand, present_directory
 from jobmeter.session.measuring import MeasureOptions, Measuring
-from jobmeter.session.run import JobOptions, Session, present_directory
+from jobmeter.session.session import Session
 
-
-class AnySession(Protocol):
-    """What a session of a command and one of a container have in common."""
-
-    def start(self) -> None: ...
-    def wait(self) -> Record: ...
-    def cancel(self, *, at_once: bool = False) -> None: ...
+if TYPE_CHECKING:
+    from jobmeter.session.contract import JobControl
 
 
 class LocalEngine:
@@ -40,7 +35,7 @@ class LocalEngine:
         self._warn = warn
         self._meter = Meter()
         self._lock = threading.Lock()
-        self._sessions: dict[int, AnySession] = {}
+        self._sessions: dict[int, Session] = {}
         self._levels: dict[int, Sample] = {}
         self._cancelled = self._at_once = False
         self._descriptors = Descriptors()
@@ -68,9 +63,9 @@ class LocalEngine:
         for session in sessions:
             self._end(session)
 
-    def _end(self, session: AnySession) -> None:
+    def _end(self, session: Session) -> None:
         try:
-            session.cancel(at_once=self._at_once)
+            session.stop(at_once=self._at_once)
         except OSError as error:  # there is no descriptor left: the others must end too
             self._warn(f"a job could not be ended: {error}")
 
@@ -107,7 +102,7 @@ class LocalEngine:
     def _run_to_the_end(self, task: Task) -> Ended:
         shepherds: list[int] = []
 
-        def at_gate(launched: Launched) -> None:
+        def before_exec(launched: LaunchedJob) -> None:
             self._guard.add(launched.shepherd, launched.main, launched.group)
             shepherds.append(launched.shepherd)
             self._descriptors.give_back(launched.main)
@@ -116,14 +111,14 @@ class LocalEngine:
             self._levels[task.number] = sample
 
         streams = _open_streams(self._nothing, task)
-        session: AnySession
+        job: JobControl
         try:
-            options, job = self._options_of(task), task.job._replace(streams=Streams(*streams))
             if task.container is None:
-                session = Session(job, options, meter=self._meter, warn=self._warn, on_sample=look, on_gate=at_gate)
+                job = LaunchedCommand(task.job._replace(streams=Streams(*streams)), before_exec=before_exec)
             else:
                 self._guard.mind_containers()
-                session = _in_container(task.container, job, options, self._meter, self._warn, look)
+                job = _in_container(task, Streams(*streams))
+            session = Session(job, self._options_of(task), meter=self._meter, warn=self._warn, on_sample=look)
             session.start()
         finally:
             for descriptor in streams[1:]:
@@ -159,7 +154,7 @@ class LocalEngine:
     def _unbegun(self, task: Task, outcome: Outcome) -> Record:
         measuring = Measuring(self._options_of(task), meter=self._meter, warn=self._warn)
         directory = task.job.directory or present_directory()
-        return measuring.refuse(task.job.command, directory, task.job.requirement, outcome)
+        return measuring.record_unstarted(task.job.command, directory, task.job.requirement, outcome)
 
 
 def _lacking(record: Record, directory: str | None) -> str | None:
@@ -168,20 +163,14 @@ def _lacking(record: Record, directory: str | None) -> str | None:
     return f"it did not make {os.path.relpath(missing[0], directory or '.')}" if missing else None
 
 
-def _in_container(
-    container: ContainerOptions,
-    job: JobOptions,
-    options: MeasureOptions,
-    meter: Meter,
-    warn: Callable[[str], None],
-    look: Callable[[Sample], None],
-) -> AnySession:
+def _in_container(task: Task, streams: Streams) -> JobControl:
     # Imported by those who have containers.
-    from jobmeter.session.container import ContainerSession
+    from jobmeter.session.container import LaunchedContainer
     from jobmeter.session.container_job import ContainerJob
 
-    asked = ContainerJob(container, job.command, job.requirement, job.streams, job.outputs)
-    return ContainerSession(asked, options, meter=meter, warn=warn, on_sample=look)
+    assert task.container is not None
+    job = task.job
+    return LaunchedContainer(ContainerJob(task.container, job.command, job.requirement, streams, job.outputs))
 
 
 def _open_streams(stdin: int, task: Task) -> tuple[int, int, int]:

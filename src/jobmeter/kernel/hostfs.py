@@ -72,16 +72,16 @@ def read_highest_pid(machine: Machine) -> int:
 
 def parse_memory(content: str) -> tuple[int, int]:
     """From /proc/meminfo: (total, available) bytes."""
-    found = {}
+    sizes = {}
     for line in content.splitlines():
         name, _, value = line.partition(":")
         if name in ("MemTotal", "MemAvailable"):
             try:
-                found[name] = int(value.removesuffix(" kB")) * 1024
+                sizes[name] = int(value.removesuffix(" kB")) * 1024
             except ValueError:
                 raise ValueError(f"not a line of /proc/meminfo: {line!r}") from None
     try:
-        return found["MemTotal"], found["MemAvailable"]
+        return sizes["MemTotal"], sizes["MemAvailable"]
     except KeyError as missing:
         raise ValueError(f"no {missing} in meminfo") from None
 
@@ -145,17 +145,17 @@ Traffic = dict[str, tuple[int, int]]
 
 def parse_interfaces(content: str) -> Traffic:
     """From /proc/net/dev."""
-    found = {}
+    traffic = {}
     for line in content.splitlines()[2:]:
         name, _, numbers = line.partition(":")
         if name.strip() == "lo":
             continue
         try:
             fields = [int(number) for number in numbers.split()]
-            found[name.strip()] = fields[0], fields[8]
+            traffic[name.strip()] = fields[0], fields[8]
         except (ValueError, IndexError):
             raise ValueError(f"not a line of /proc/net/dev: {line!r}") from None
-    return found
+    return traffic
 
 
 def parse_network(content: str) -> tuple[int, int]:

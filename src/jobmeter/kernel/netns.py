@@ -31,13 +31,13 @@ class NetworkNamespace:
 
     def last_traffic(self) -> Traffic:
         """The same after the process has ended; OSError when this user may not enter the namespace."""
-        found: list[Traffic] = []
+        traffic: list[Traffic] = []
         failed: list[BaseException] = []
 
         def enter_and_read() -> None:
             try:
                 _enter(self._descriptor)
-                found.append(parse_interfaces(read_text("/proc/thread-self/net/dev")))
+                traffic.append(parse_interfaces(read_text("/proc/thread-self/net/dev")))
             except (OSError, ValueError) as error:
                 failed.append(error)
 
@@ -47,7 +47,7 @@ class NetworkNamespace:
         thread.join()
         if failed:
             raise failed[0]
-        return found[0]
+        return traffic[0]
 
     def close(self) -> None:
         os.close(self._descriptor)

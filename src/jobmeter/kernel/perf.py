@@ -1,6 +1,6 @@
 """perf events of a process and of everything it will start (perf_event_open(2)).
 
-Opened on a job at its gate with `inherit` and `enable_on_exec`, a counter begins
+Opened on a job before its exec with `inherit` and `enable_on_exec`, a counter begins
 with the job's first instruction and is carried into every fork, waited for or not.
 """
 

@@ -1,4 +1,4 @@
-"""A process held by a descriptor: told of its end, though it is no child of ours, and never another with its number."""
+"""A process by a descriptor: its end is seen, though it is not our child, and it is never another with its pid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INFO_EXIT = 1 << 3
 _EXIT_CODE_AT = 60
 
 
-class Held:
+class PidFd:
     """Readable (`fileno`) once the process has ended."""
 
     def __init__(self, pid: int) -> None:
@@ -23,7 +23,7 @@ class Held:
         try:
             self._descriptor = os.pidfd_open(pid)
         except (AttributeError, OSError) as error:
-            raise NoData(f"process {pid} cannot be held: {error}") from None
+            raise NoData(f"process {pid} has no pidfd: {error}") from None
 
     def fileno(self) -> int:
         return self._descriptor
@@ -32,7 +32,7 @@ class Held:
         signal.pidfd_send_signal(self._descriptor, number)
 
     def wait_status(self) -> int | None:
-        """What its parent was told of its end, once it was; None before, and before Linux 6.15."""
+        """Its wait status, once its parent has waited for it; None before that, and before Linux 6.15."""
         info = bytearray(64)
         struct.pack_into("Q", info, 0, _INFO_EXIT)
         try:

@@ -81,7 +81,7 @@ def read_stat(machine: Machine, pid: int) -> Stat:
 _EXITING = 0x4  # PF_EXITING of linux/sched.h
 
 
-class Kin(NamedTuple):
+class Parentage(NamedTuple):
     """What of /proc/PID/stat tells to whom a process belongs."""
 
     state: str
@@ -100,20 +100,20 @@ class Kin(NamedTuple):
         return not self.alive or bool(self.flags & _EXITING)
 
 
-def parse_kin(line: bytes) -> Kin:
+def parse_parentage(line: bytes) -> Parentage:
     # f[0] is the state, field 3 of proc(5)
     f = line.rpartition(b")")[2].split()
     try:
-        return Kin(f[0].decode(), int(f[1]), int(f[3]), int(f[6]), int(f[19]))
+        return Parentage(f[0].decode(), int(f[1]), int(f[3]), int(f[6]), int(f[19]))
     except (ValueError, IndexError):
         raise ValueError(f"not a stat line: {line!r}") from None
 
 
-def read_kin(machine: Machine, pid: int) -> Kin:
-    return parse_kin(read_bytes(f"{machine.proc}/{pid}/stat"))
+def read_parentage(machine: Machine, pid: int) -> Parentage:
+    return parse_parentage(read_bytes(f"{machine.proc}/{pid}/stat"))
 
 
-class Status(NamedTuple):
+class ProcessStatus(NamedTuple):
     """What of /proc/PID/status is nowhere cheaper; bytes. A zombie has no memory lines."""
 
     hwm: int | None
@@ -124,7 +124,7 @@ class Status(NamedTuple):
     hugetlb: int = 0  # mapped huge pages of the machine's pools; no part of the resident size
 
 
-def parse_status(content: bytes) -> Status:
+def parse_status(content: bytes) -> ProcessStatus:
     hwm = swap = None
     switches = shmem = page_tables = hugetlb = 0
     # Not splitlines(): the kernel escapes a newline in the name, and leaves a carriage return as it is.
@@ -142,14 +142,14 @@ def parse_status(content: bytes) -> Status:
             hugetlb = _kib(line)
         elif name in (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"):
             switches += _number(value, line)
-    return Status(hwm, swap, switches, shmem, page_tables, hugetlb)
+    return ProcessStatus(hwm, swap, switches, shmem, page_tables, hugetlb)
 
 
-def read_status(machine: Machine, pid: int) -> Status:
+def read_status(machine: Machine, pid: int) -> ProcessStatus:
     return parse_status(read_bytes(f"{machine.proc}/{pid}/status"))
 
 
-class Io(NamedTuple):
+class ProcessIo(NamedTuple):
     """/proc/PID/io, with the children that were waited for; bytes of the disk, not of the cache."""
 
     read_bytes: int
@@ -158,15 +158,15 @@ class Io(NamedTuple):
     write_ops: int
 
 
-def parse_io(content: bytes) -> Io:
+def parse_io(content: bytes) -> ProcessIo:
     try:
         values = dict(line.split(b": ") for line in content.splitlines())
-        return Io(*(int(values[name]) for name in (b"read_bytes", b"write_bytes", b"syscr", b"syscw")))
+        return ProcessIo(*(int(values[name]) for name in (b"read_bytes", b"write_bytes", b"syscr", b"syscw")))
     except (ValueError, KeyError):
         raise ValueError(f"not an io file: {content!r}") from None
 
 
-def read_io(machine: Machine, pid: int) -> Io:
+def read_io(machine: Machine, pid: int) -> ProcessIo:
     return parse_io(read_bytes(f"{machine.proc}/{pid}/io"))
 
 

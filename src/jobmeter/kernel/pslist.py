@@ -21,7 +21,7 @@ _PATIENCE = 10.0
 """Seconds. `ps` reads the memory of every process, and can hang with one of them."""
 
 
-class Row(NamedTuple):
+class PsLine(NamedTuple):
     """One process. What `ps` shows as `-` (it may for a process that has ended) is None."""
 
     pid: int
@@ -41,16 +41,16 @@ class Row(NamedTuple):
         return self.state not in "ZX"
 
 
-def parse_ps(content: str) -> list[Row]:
+def parse_ps(content: str) -> list[PsLine]:
     return [_parse_row(line) for line in content.splitlines() if line.strip()]
 
 
-def _parse_row(line: str) -> Row:
+def _parse_row(line: str) -> PsLine:
     words = line.split(None, len(_COLUMNS) - 1)
     try:
         pid, ppid, rss, vsz, pmem, age_text, time, pcpu, state = words[: len(_COLUMNS) - 1]
         age, cpu, hundredths = parse_duration(age_text), parse_duration(time), "." in time
-        return Row(
+        return PsLine(
             int(pid),
             int(ppid),
             int(rss) * 1024,
@@ -89,7 +89,7 @@ def parse_duration(text: str) -> float | None:
     return round(seconds + 86400 * int(days or 0), 2)
 
 
-def read_ps() -> list[Row]:
+def read_ps() -> list[PsLine]:
     """Every process of the machine but the `ps` that lists them; NoData where there is no such `ps`."""
     import subprocess
 
@@ -126,10 +126,10 @@ class ListedTree:
     """
 
     def __init__(self, root: int) -> None:
-        self.root: Row | None = None
-        self.members: dict[int, Row] = {}
+        self.root: PsLine | None = None
+        self.members: dict[int, PsLine] = {}
         self.births: dict[int, int] = {}
-        self.vanished: list[Row] = []
+        self.vanished: list[PsLine] = []
         self._root = root
         self._born = 0
 
@@ -138,14 +138,14 @@ class ListedTree:
         self.update(read_ps())
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """Who can still run, as of the last refresh; the root among them if it is asked for."""
+        """Who can still run, as of the last refresh; the root among them with `with_root`."""
         rooted = [self.root] if with_root and self.root is not None else []
         return [row.pid for row in (*rooted, *self.members.values()) if row.alive]
 
     def close(self) -> None:
         """As a Tree has files to let go of."""
 
-    def update(self, rows: list[Row]) -> None:
+    def update(self, rows: list[PsLine]) -> None:
         """Take a listing. `births` numbers the processes that had a pid; who is gone is in `vanished`, as last seen."""
         present = {row.pid: row for row in rows}
         self.root = present.get(self._root)
@@ -167,6 +167,6 @@ class ListedTree:
         self.births = births
 
 
-def _same(before: Row, now: Row) -> bool:
+def _same(before: PsLine, now: PsLine) -> bool:
     """Whether a pid is still the same process's: a younger one took it over, if it is not."""
     return before.age is None or now.age is None or now.age >= before.age

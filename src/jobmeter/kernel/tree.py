@@ -163,7 +163,7 @@ class Tree:
         return [process for process in self.members.values() if process.alive]
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """The same as pids, after the root's if it is asked for and can run."""
+        """The same as pids, after the root's with `with_root`, if it can run."""
         rooted = [self.root] if with_root and self.root.present and self.root.alive else []
         return [process.identity.pid for process in (*rooted, *self.running())]
 

@@ -1,4 +1,4 @@
-"""Ends jobs whose own jobmeter is gone: the processes below shepherds that were left, or that lost theirs too."""
+"""Ends jobs whose jobmeter was killed: the processes below their shepherds, or without one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.procfs import Identity, read_kin
+from jobmeter.kernel.procfs import Identity, read_parentage
 from jobmeter.launch.members import Members
-from jobmeter.launch.signals import Herd
+from jobmeter.launch.signals import JobProcesses
 from jobmeter.launch.supervisor import GRACE
 
 _LOOK = 0.02
 
 
 class LeftJob(NamedTuple):
-    """What a job is found by. Its shepherd may have been killed; then by its main process and its cgroup."""
+    """How to find a job: by its shepherd, or if that was killed by its main process and its cgroup."""
 
     shepherd: Identity
     main: Identity | None = None
@@ -27,40 +27,40 @@ class LeftJob(NamedTuple):
 def identity_of(machine: Machine, pid: int) -> Identity | None:
     """The process of this pid as it is now; None when there is none."""
     try:
-        kin = read_kin(machine, pid)
+        parentage = read_parentage(machine, pid)
     except (OSError, ValueError):
         return None
-    return Identity(pid, kin.start) if kin.alive else None
+    return Identity(pid, parentage.start) if parentage.alive else None
 
 
 def end_jobs(machine: Machine, jobs: Iterable[LeftJob], grace: float = GRACE) -> int:
     """End all processes of these jobs that still live; returns of how many jobs there were some.
 
-    They are asked first, and killed after `grace` seconds. Nobody tells us of their end, so we look.
+    SIGTERM first, SIGKILL after `grace` seconds. They are not our children, so their end is polled.
     """
     if not machine.has_proc():
-        return 0  # a process cannot be told from another that has its number by now
-    left = {job: herd for job in jobs if _lives(machine, job, herd := _herd_of(machine, job))}
-    found = len(left)
+        return 0  # pids are reused: without start times it could be another process
+    left = {job: processes for job in jobs if _lives(machine, job, processes := _processes_of(machine, job))}
+    count = len(left)
     deadline = time.monotonic() + grace
-    for herd in left.values():
-        herd.tell(signal.SIGTERM)
-        herd.tell(signal.SIGCONT)  # one that is stopped could not obey
+    for processes in left.values():
+        processes.send(signal.SIGTERM)
+        processes.send(signal.SIGCONT)  # a stopped process does not handle SIGTERM
     while left:
-        for job in [job for job, herd in left.items() if not _lives(machine, job, herd)]:
+        for job in [job for job, processes in left.items() if not _lives(machine, job, processes)]:
             del left[job]
         if time.monotonic() >= deadline:
-            for herd in left.values():
-                herd.tell(signal.SIGKILL)
+            for processes in left.values():
+                processes.send(signal.SIGKILL)
         time.sleep(_LOOK if left else 0.0)
-    return found
+    return count
 
 
-def _herd_of(machine: Machine, job: LeftJob) -> Herd:
+def _processes_of(machine: Machine, job: LeftJob) -> JobProcesses:
     members = Members(machine, job.shepherd, [job.main] if job.main is not None else [], group=job.group)
-    return Herd(machine, job.shepherd.pid, with_root=False, members=members)
+    return JobProcesses(machine, job.shepherd.pid, with_root=False, members=members)
 
 
-def _lives(machine: Machine, job: LeftJob, herd: Herd) -> bool:
+def _lives(machine: Machine, job: LeftJob, processes: JobProcesses) -> bool:
     """A shepherd ends after its job."""
-    return identity_of(machine, job.shepherd.pid) == job.shepherd or bool(herd.running())
+    return identity_of(machine, job.shepherd.pid) == job.shepherd or bool(processes.running())

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from jobmeter.kernel.cgroup.files import read_pids
 from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.procfs import Identity, Kin, read_kin
+from jobmeter.kernel.procfs import Identity, Parentage, read_parentage
 
 
 class Members:
-    """Found by what is left to go by, anew at each `refresh`. A process once found is a member until it ends.
+    """Looked for anew at each `refresh`, by what is still known. A process once found is a member until it ends.
 
     - Who was known before (`known`), and their descendants.
     - Children of the shepherd, while it lives.
@@ -36,42 +36,57 @@ class Members:
         self._group = group
         self._adopter = adopter
         self._session_is_ours = False
-        self._present: dict[int, Kin] = {}
+        self._present: dict[int, Parentage] = {}
         self.ended_children: list[int] = []  # of this process: to be waited for
 
     def refresh(self) -> None:
         present = self._processes()
-        members = {who.pid: kin for who in self._known if (kin := present.get(who.pid)) and kin.start == who.start}
+        members = {
+            who.pid: parentage
+            for who in self._known
+            if (parentage := present.get(who.pid)) and parentage.start == who.start
+        }
         parents = self._parents(present)
         session = self._session(present, members)
         grouped = self._grouped()
         # What is older than the shepherd is not the job's.
-        others = {pid: kin for pid, kin in present.items() if pid not in members and self._may_be_ours(pid, kin)}
+        others = {
+            pid: parentage
+            for pid, parentage in present.items()
+            if pid not in members and self._may_be_ours(pid, parentage)
+        }
         grown = True
         while grown:
             grown = False
-            for pid, kin in list(others.items()):
-                if pid in grouped or kin.ppid in members or kin.ppid in parents or kin.session == session:
+            for pid, parentage in list(others.items()):
+                if (
+                    pid in grouped
+                    or parentage.ppid in members
+                    or parentage.ppid in parents
+                    or parentage.session == session
+                ):
                     members[pid] = others.pop(pid)
                     grown = True
         self._present = members
-        self._known = {Identity(pid, kin.start) for pid, kin in members.items()}
-        self.ended_children = [pid for pid, kin in members.items() if not kin.alive and kin.ppid == os.getpid()]
+        self._known = {Identity(pid, parentage.start) for pid, parentage in members.items()}
+        self.ended_children = [
+            pid for pid, parentage in members.items() if not parentage.alive and parentage.ppid == os.getpid()
+        ]
 
-    def _processes(self) -> dict[int, Kin]:
+    def _processes(self) -> dict[int, Parentage]:
         present = {}
         for name in os.listdir(self._machine.proc):
             if name.isdigit():
                 with contextlib.suppress(OSError, ValueError):
-                    present[int(name)] = read_kin(self._machine, int(name))
+                    present[int(name)] = read_parentage(self._machine, int(name))
         return present
 
-    def _parents(self, present: dict[int, Kin]) -> set[int]:
+    def _parents(self, present: dict[int, Parentage]) -> set[int]:
         shepherd = present.get(self._shepherd.pid)
         ours = {self._shepherd.pid} if shepherd is not None and shepherd.start == self._shepherd.start else set()
         return ours if self._adopter is None else {*ours, self._adopter}
 
-    def _session(self, present: dict[int, Kin], members: dict[int, Kin]) -> int:
+    def _session(self, present: dict[int, Parentage], members: dict[int, Parentage]) -> int:
         """The number of the shepherd's session; -1 when it may be another's by now.
 
         The kernel gives a number to no other process while a session has it. So it is the job's if one of the job
@@ -81,7 +96,7 @@ class Members:
         leader = present.get(number)
         if leader is not None:
             self._session_is_ours = leader.start == self._shepherd.start
-        elif any(kin.session == number for kin in members.values()):
+        elif any(parentage.session == number for parentage in members.values()):
             self._session_is_ours = True
         return number if self._session_is_ours else -1
 
@@ -91,12 +106,12 @@ class Members:
                 return set(read_pids(self._group))
         return set()
 
-    def _may_be_ours(self, pid: int, kin: Kin) -> bool:
-        return kin.start >= self._shepherd.start and pid not in (self._shepherd.pid, os.getpid())
+    def _may_be_ours(self, pid: int, parentage: Parentage) -> bool:
+        return parentage.start >= self._shepherd.start and pid not in (self._shepherd.pid, os.getpid())
 
     def running_pids(self, *, with_root: bool) -> list[int]:
         """Who can still run, as of the last refresh; the shepherd is never among them."""
-        return [pid for pid, kin in self._present.items() if kin.alive]
+        return [pid for pid, parentage in self._present.items() if parentage.alive]
 
     def close(self) -> None:
         """As a Tree has files to close."""

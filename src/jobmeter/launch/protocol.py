@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import resource
 
-READY = 1  # the job waits at its gate; `pid` is its process
+READY = 1  # the job waits before its exec; `pid` is its process
 FAILED = 2  # it could not be executed; `value` is the errno
 EXITED = 3  # it ended and was not reaped yet: the moment for a last reading
 REAPED = 4  # the process `pid` was waited for; `value` is its wait status
@@ -19,7 +19,7 @@ UNKNOWN = -1
 
 _LAYOUT = struct.Struct("=4i7q")
 SIZE = _LAYOUT.size
-GO = b"g"  # any byte: open the gate, reap the job, leave
+GO = b"g"  # any byte: execute, reap the job, leave
 
 
 class Message(NamedTuple):

@@ -24,11 +24,11 @@ FORWARDED = ENDING | {getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2", "
 _SI_KERNEL = 0x80  # the terminal sent it, to the whole foreground group
 
 
-class Herd:
-    """All processes of a job, to be told a signal. Looks for them anew each time."""
+class JobProcesses:
+    """All processes of a job, to send them signals. Looks for them anew each time."""
 
     def __init__(self, machine: Machine, root: int, *, with_root: bool, members: Members | None = None) -> None:
-        """The descendants of `root`, or `members` where someone else finds them."""
+        """The descendants of `root`, or `members` of a job without such a root."""
         self._tree: Tree | ListedTree | Members
         if members is not None:
             self._tree = members
@@ -47,14 +47,14 @@ class Herd:
                 self._tree.refresh()
             return self._tree.running_pids(with_root=self._with_root)
 
-    def tell(self, number: int) -> None:
-        """Send to every process, and to those forked while we did."""
-        told: set[int] = set()
-        while fresh := [pid for pid in self.running() if pid not in told]:
-            for pid in fresh:
+    def send(self, number: int) -> None:
+        """Send a signal to every process, and to those forked meanwhile."""
+        signalled: set[int] = set()
+        while remaining := [pid for pid in self.running() if pid not in signalled]:
+            for pid in remaining:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
-            told.update(fresh)
+            signalled.update(remaining)
 
     def close(self) -> None:
         self._tree.close()

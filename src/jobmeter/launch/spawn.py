@@ -1,7 +1,7 @@
-"""Starts a command behind a gate, under a shepherd of its own.
+"""Starts a command under a shepherd of its own, held before it executes its program.
 
-Before the gate opens, cgroup and perf events are put in place; so they hold from
-the job's first instruction. See shepherd.c for what the shepherd is good for.
+Until then cgroup and perf events are put in place; so they count from the job's
+first instruction. See shepherd.c for what the shepherd is good for.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 
 from jobmeter.errors import LaunchError, NoData
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.pidfd import Held
-from jobmeter.kernel.procfs import read_kin, read_status
+from jobmeter.kernel.pidfd import PidFd
+from jobmeter.kernel.procfs import read_parentage, read_status
 from jobmeter.launch import protocol
 from jobmeter.launch.program import find_program, refusal, with_interpreter
 
@@ -61,14 +61,14 @@ class Streams:
         self.redirected = {number: fd for number, fd in enumerate((stdin, stdout, stderr)) if fd is not None}
 
 
-class Launched:
-    """A job under its shepherd, from the gate to the last of its processes."""
+class LaunchedJob:
+    """A job under its shepherd, from before its exec to the end of the last of its processes."""
 
     def __init__(self, shepherd: int, control: int, status: int, main: int, path: str) -> None:
         self.shepherd = shepherd
         self.main = main
         self.group: str | None = None  # the directory of the job's cgroup, if it is to have one
-        self._held: Held | None = None
+        self._pidfd: PidFd | None = None
         self._control = control
         self._status = status
         self._path = path
@@ -78,30 +78,30 @@ class Launched:
         self._poll.register(self._wake_read, select.POLLIN)
         self._launcher_bytes: int | None = None
 
-    def at_gate(self, main: int) -> None:
-        """The main process waits at its gate. It is held, so that its end is known also without a shepherd."""
+    def set_main(self, main: int) -> None:
+        """The main process waits before its exec. With a pidfd its end is seen also without a shepherd."""
         self.main = main
         with contextlib.suppress(NoData):
-            self._held = Held(main)
+            self._pidfd = PidFd(main)
         if not has_compiled_shepherd():
             self._launcher_bytes = self._shepherd_bytes()
 
-    def open_gate(self) -> None:
-        """Let the job execute its program."""
-        self._say_go()
+    def execute(self) -> None:
+        """Have the job execute its program."""
+        self._send_go()
 
     def may_be_reaped(self) -> None:
-        """The last look at the ended main process is over."""
-        self._say_go()
+        """The last reading of the ended main process was taken."""
+        self._send_go()
 
-    def _say_go(self) -> None:
+    def _send_go(self) -> None:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, protocol.GO)
 
     def next_message(self, timeout: float | None = None) -> protocol.Message | None:
-        """What the shepherd tells next, None when it takes longer than `timeout` seconds.
+        """The shepherd's next message, None when it takes longer than `timeout` seconds.
 
-        EOFError when it has no more to tell: every process ended.
+        EOFError when there are no more: every process ended.
         """
         # poll() takes an int of milliseconds; whoever waits for longer asks again.
         ready = self._poll.poll(None if timeout is None else min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
@@ -123,24 +123,24 @@ class Launched:
         os.write(self._wake_write, b"w")
 
     def shepherd_was_killed(self, *, main_reaped: bool) -> bool:
-        """Whether EOFError came of a shepherd that was killed; one that is done waits for our last word."""
+        """Whether EOFError came of a shepherd that was killed; one that is done waits for our last message."""
         if not main_reaped:
             return True
         if not THIS_MACHINE.has_proc():
             return False
         try:
-            return read_kin(THIS_MACHINE, self.shepherd).ending
+            return read_parentage(THIS_MACHINE, self.shepherd).ending
         except (OSError, ValueError):
             return True
 
     def leave_shepherd(self) -> None:
-        """The shepherd was killed: wait until its children are no longer its, and listen to it no more."""
+        """The shepherd was killed: wait until its children have another parent, and read from it no more."""
         self._poll.unregister(self._status)
         if hasattr(os, "waitid"):
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.shepherd, os.WEXITED | os.WNOWAIT)
-        if self._held is not None:
-            self._poll.register(self._held.fileno(), select.POLLIN)
+        if self._pidfd is not None:
+            self._poll.register(self._pidfd.fileno(), select.POLLIN)
 
     def pause(self, timeout: float) -> None:
         """Without a shepherd: return after `timeout` seconds, or when the main process ends or `wake` is called."""
@@ -149,36 +149,36 @@ class Launched:
             os.read(self._wake_read, 4096)
 
     def main_has_ended(self, running: Sequence[int]) -> bool:
-        """Without a shepherd: whether the main process has ended; `running` is used where it could not be held."""
-        if self._held is None:
+        """Without a shepherd: whether the main process has ended; `running` is used without a pidfd."""
+        if self._pidfd is None:
             return self.main not in running
         poll = select.poll()
-        poll.register(self._held.fileno(), select.POLLIN)
+        poll.register(self._pidfd.fileno(), select.POLLIN)
         return bool(poll.poll(0))
 
     def reap_main(self) -> protocol.Message:
         """Without a shepherd: what can be known of the main process, which has ended."""
-        if self._held is not None:
-            self._poll.unregister(self._held.fileno())
+        if self._pidfd is not None:
+            self._poll.unregister(self._pidfd.fileno())
         try:
             return protocol.reaped(*os.wait4(self.main, 0))
         except ChildProcessError:
-            status = self._status_told_to_others()
+            status = self._status_from_pidfd()
             return protocol.Message(protocol.GONE, self.main, protocol.UNKNOWN if status is None else status)
 
-    def _status_told_to_others(self) -> int | None:
+    def _status_from_pidfd(self) -> int | None:
         """The wait status of the main process once its new parent waited for it (Linux 6.15); None when not known."""
-        if self._held is None:
+        if self._pidfd is None:
             return None
         deadline = time.monotonic() + _REAPING
-        while (status := self._held.wait_status()) is None and time.monotonic() < deadline:
+        while (status := self._pidfd.wait_status()) is None and time.monotonic() < deadline:
             try:
-                if read_kin(THIS_MACHINE, self.main).alive:
+                if read_parentage(THIS_MACHINE, self.main).alive:
                     break  # the number is another process's by now
             except (OSError, ValueError):
                 break
             time.sleep(0.005)
-        return self._held.wait_status() if status is None else status
+        return self._pidfd.wait_status() if status is None else status
 
     def launcher_bytes(self) -> int:
         """The size that ru_maxrss of the job began at."""
@@ -190,14 +190,14 @@ class Launched:
         except OSError:
             return 0
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         """End the shepherd. What is left of the job goes on, as a child of init."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.shepherd, signal.SIGKILL)
         for descriptor in (self._control, self._status, self._wake_read, self._wake_write):
             os.close(descriptor)
-        if self._held is not None:
-            self._held.close()
+        if self._pidfd is not None:
+            self._pidfd.close()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.shepherd, 0)
 
@@ -209,8 +209,8 @@ def spawn(
     directory: str | None = None,
     streams: Streams | None = None,
     own_session: bool = False,
-) -> Launched:
-    """Start `command` up to its gate. JobmeterError, with the right exit code, when it cannot be.
+) -> LaunchedJob:
+    """Start `command` up to its exec. JobmeterError, with the right exit code, when that fails.
 
     In a session of its own it has no terminal, and what is sent to our group does not reach it.
     """
@@ -224,17 +224,17 @@ def spawn(
             shepherd = _start(arguments, environment, passed, streams or Streams(), own_session)
         except OSError as error:
             raise refusal(path, error.errno or 0) from None
-        launched = Launched(shepherd, os.dup(control_write), os.dup(status_read), 0, path)
+        launched = LaunchedJob(shepherd, os.dup(control_write), os.dup(status_read), 0, path)
     try:
         message = launched.next_message()
     except EOFError:
-        launched.let_go()
+        launched.close()
         raise LaunchError(f"{path}: the job's shepherd could not start") from None
     except BaseException:
-        launched.let_go()
+        launched.close()
         raise
     assert message is not None
-    launched.at_gate(message.pid)
+    launched.set_main(message.pid)
     return launched
 
 

@@ -1,4 +1,4 @@
-"""Sees a launched job through to its end: limits, signals, orphans, and who must go."""
+"""Follows a launched job to its end: limits, signals, orphans."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from jobmeter.kernel.machine import Machine
 from jobmeter.launch import protocol
-from jobmeter.launch.signals import ENDING, Herd
-from jobmeter.launch.spawn import Launched
+from jobmeter.launch.signals import ENDING, JobProcesses
+from jobmeter.launch.spawn import LaunchedJob
 
 if TYPE_CHECKING:
     from jobmeter.launch.members import Members
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL, when jobmeter ends a job."""
 _STRAGGLE = 0.1
-"""Seconds that processes may outlive the main one without being called left behind."""
+"""Seconds that processes may outlive the main one before they count as left running."""
 _KILL_AGAIN = 0.05
 _SAME_CALL = 1.0
 """Seconds within which a signal that comes again is not a second one: `timeout` sends to its child and its group."""
@@ -33,11 +33,11 @@ class Supervisor:
 
     def __init__(
         self,
-        launched: Launched,
+        launched: LaunchedJob,
         machine: Machine,
         *,
         orphans: str,
-        runtime: float | None,
+        time_limit: float | None,
         before_reaping: Callable[[], None],
         find_members: Callable[[], Members],
     ) -> None:
@@ -53,25 +53,25 @@ class Supervisor:
         self._orphans = orphans
         self._before_reaping = before_reaping
         self._find_members = find_members
-        self._source: Launched | Takeover = launched
+        self._source: LaunchedJob | Takeover = launched
         self._lock = threading.RLock()
-        self._herd: Herd | None = None
-        self._runtime_ends = None if runtime is None else time.monotonic() + runtime
-        self._orphans_faced_at: float | None = None
+        self._processes: JobProcesses | None = None
+        self._time_limit_ends = None if time_limit is None else time.monotonic() + time_limit
+        self._orphans_due: float | None = None
         self._kill_at: float | None = None
-        self._asked: dict[int, float] = {}  # signal → when it was last handed on
+        self._forwarded: dict[int, float] = {}  # signal → when it was last forwarded
         self._closed = False
 
     def wait(self) -> None:
         """Return when every process has ended, or the job is over and leaves the rest to itself."""
         while True:
             try:
-                message = self._source.next_message(self._patience())
+                message = self._source.next_message(self._seconds_to_deadline())
             except EOFError:
                 if self._shepherd_was_killed():
                     self._take_over()
                     continue
-                self._end_strays()
+                self._end_unadopted()
                 return
             if message is None:
                 if self._deadline_passed():
@@ -82,7 +82,7 @@ class Supervisor:
                 finally:
                     self._launched.may_be_reaped()
             elif message.kind == protocol.REAPED:
-                # However many orphans there were, what they used is kept as one sum.
+                # One sum, however many orphans there were.
                 self.reaped = protocol.add(self.reaped, message)
                 if message.pid == self._launched.main:
                     self._note_main_ended(message.value)
@@ -93,95 +93,95 @@ class Supervisor:
         now = time.monotonic()
         with self._lock:
             self.main_ended, self.wait_status = True, status
-            self._runtime_ends = None
-            self._orphans_faced_at = now + _STRAGGLE
-            by_signal = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in self._asked
-            if self._asked and (by_signal or now - max(self._asked.values()) < GRACE):
+            self._time_limit_ends = None
+            self._orphans_due = now + _STRAGGLE
+            by_signal = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in self._forwarded
+            if self._forwarded and (by_signal or now - max(self._forwarded.values()) < GRACE):
                 self.ended_by = self.ended_by or "cancelled"
 
     def _shepherd_was_killed(self) -> bool:
         return not self.shepherd_killed and self._launched.shepherd_was_killed(main_reaped=self.main_ended)
 
     def _take_over(self) -> None:
-        """Its shepherd was killed: see to the job without it."""
+        """Its shepherd was killed: follow the job without it."""
         from jobmeter.launch.takeover import Takeover  # hardly ever needed
 
         with self._lock:
             self.shepherd_killed = True
-            herd, members = self._without_shepherd()
-            self._source = Takeover(self._launched, members, herd, main_ended=self.main_ended)
-            if self._herd is not None:
-                self._herd.close()
-            self._herd = herd
-            # What was sent meanwhile, to a tree whose root was gone, may have reached nobody.
+            processes, members = self._without_shepherd()
+            self._source = Takeover(self._launched, members, processes, main_ended=self.main_ended)
+            if self._processes is not None:
+                self._processes.close()
+            self._processes = processes
+            # Signals sent meanwhile, to a tree whose root was gone, may have reached nobody.
             now = time.monotonic()
-            for number in [number for number, when in self._asked.items() if now - when < _SAME_CALL]:
-                self._tell(number)
+            for number in [number for number, when in self._forwarded.items() if now - when < _SAME_CALL]:
+                self._send(number)
             if self._kill_at is not None:
-                self._tell(signal.SIGTERM)
-                self._tell(signal.SIGCONT)
+                self._send(signal.SIGTERM)
+                self._send(signal.SIGCONT)
 
-    def _without_shepherd(self) -> tuple[Herd, Members | None]:
+    def _without_shepherd(self) -> tuple[JobProcesses, Members | None]:
         if self._machine.has_proc():
             members = self._find_members()
-            return Herd(self._machine, 0, with_root=False, members=members), members
+            return JobProcesses(self._machine, 0, with_root=False, members=members), members
         # Who was orphaned cannot be found.
-        return Herd(self._machine, self._launched.main, with_root=True), None
+        return JobProcesses(self._machine, self._launched.main, with_root=True), None
 
-    def _patience(self) -> float | None:
-        deadlines = [t for t in (self._runtime_ends, self._orphans_faced_at, self._kill_at) if t is not None]
+    def _seconds_to_deadline(self) -> float | None:
+        deadlines = [t for t in (self._time_limit_ends, self._orphans_due, self._kill_at) if t is not None]
         return min(deadlines) - time.monotonic() if deadlines else None
 
     def _deadline_passed(self) -> bool:
         """Do what is due; True when there is nothing more to wait for."""
         now = time.monotonic()
-        if self._runtime_ends is not None and now >= self._runtime_ends:
-            self._runtime_ends = None
+        if self._time_limit_ends is not None and now >= self._time_limit_ends:
+            self._time_limit_ends = None
             self.end("timeout")
         if self._kill_at is not None and now >= self._kill_at:
-            self._tell(signal.SIGKILL)
+            self._send(signal.SIGKILL)
             self._kill_at = now + _KILL_AGAIN
-        if self._orphans_faced_at is not None and now >= self._orphans_faced_at:
-            self._orphans_faced_at = None
-            return self._face_orphans()
+        if self._orphans_due is not None and now >= self._orphans_due:
+            self._orphans_due = None
+            return self._handle_orphans()
         return False
 
-    def _face_orphans(self) -> bool:
+    def _handle_orphans(self) -> bool:
         """The main process has ended and others have not; True when they are left alone."""
         with self._lock:
             if self.ended_by is None and self._orphans == "leave":
-                self.left_running = len(self._everyone().running())
+                self.left_running = len(self._job_processes().running())
                 return self.left_running > 0
             if self._orphans != "wait" or self.ended_by is not None:
-                self._tell(signal.SIGTERM)
+                self._send(signal.SIGTERM)
                 self._kill_at = self._kill_at or time.monotonic() + GRACE
             return False
 
-    def _end_strays(self) -> None:
-        """Where nobody adopts orphans, some that were told to end can outlive the shepherd's own children."""
+    def _end_unadopted(self) -> None:
+        """Without a subreaper, orphans that were sent SIGTERM can outlive the shepherd's own children."""
         if self.ended_by is None or self._machine.has_proc():
             return
-        while self._everyone().running():
+        while self._job_processes().running():
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
-                self._tell(signal.SIGKILL)
+                self._send(signal.SIGKILL)
             time.sleep(_KILL_AGAIN)
 
     def end(self, reason: str, *, at_once: bool = False) -> None:
-        """End the whole job, because of `reason`; `at_once` spares the farewell."""
+        """End the whole job, because of `reason`; `at_once` without SIGTERM and time to end by itself."""
         with self._lock:
             if self._closed:
                 return
             self.ended_by = self.ended_by or reason
             if at_once:
-                self._tell(signal.SIGKILL)
+                self._send(signal.SIGKILL)
             else:
-                self._tell(signal.SIGTERM)
-                self._tell(signal.SIGCONT)  # one that is stopped could not obey
+                self._send(signal.SIGTERM)
+                self._send(signal.SIGCONT)  # a stopped process does not handle SIGTERM
             self._kill_at = time.monotonic() + (_KILL_AGAIN if at_once else GRACE)
             self._launched.wake()
 
     def receive(self, number: int, from_terminal: bool) -> None:
-        """Hand a signal on. One that asks the job to end is for all of it.
+        """Forward a signal. One that should end the job goes to all of its processes.
 
         The terminal's own (Ctrl-C) have reached the job already. A job that ignores the others is
         killed when one is sent again, unless that is the same call to a group of processes twice.
@@ -195,29 +195,29 @@ class Supervisor:
                         os.kill(self._launched.main, number)
                 return
             now = time.monotonic()
-            before, self._asked[number] = self._asked.get(number), now
+            before, self._forwarded[number] = self._forwarded.get(number), now
             if from_terminal:
                 return
             if before is not None and now - before > _SAME_CALL:
                 self.end("cancelled", at_once=True)
             else:
-                self._tell(number)
+                self._send(number)
 
-    def _tell(self, number: int) -> None:
+    def _send(self, number: int) -> None:
         with self._lock:
-            self._everyone().tell(number)
+            self._job_processes().send(number)
 
-    def _everyone(self) -> Herd:
-        if self._herd is None:
+    def _job_processes(self) -> JobProcesses:
+        if self._processes is None:
             try:
-                self._herd = Herd(self._machine, self._launched.shepherd, with_root=False)
+                self._processes = JobProcesses(self._machine, self._launched.shepherd, with_root=False)
             except (OSError, ValueError):  # it was killed just now
-                self._herd, _ = self._without_shepherd()
-        return self._herd
+                self._processes, _ = self._without_shepherd()
+        return self._processes
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            if self._herd is not None:
-                self._herd.close()
-                self._herd = None
+            if self._processes is not None:
+                self._processes.close()
+                self._processes = None

@@ -1,4 +1,4 @@
-"""Sees a job to its end whose shepherd was killed: reports what the shepherd would have."""
+"""Follows a job whose shepherd was killed to its end: reports what the shepherd would have."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 
 from jobmeter.launch import protocol
 from jobmeter.launch.members import Members
-from jobmeter.launch.signals import Herd
-from jobmeter.launch.spawn import Launched
+from jobmeter.launch.signals import JobProcesses
+from jobmeter.launch.spawn import LaunchedJob
 
 _GAP = 0.05
 """Seconds between two looks at the job's processes; nobody reports the end of those that are not our children."""
@@ -19,16 +19,18 @@ _CONFIRM = 3
 
 
 class Takeover:
-    """In place of the shepherd: `next_message` as that of `Launched`.
+    """In place of the shepherd: `next_message` as that of `LaunchedJob`.
 
-    Of processes that became our children we are told what they used, as the shepherd was. Of others we see the end.
+    Of processes that became our children wait4 tells what they used. Of others only the end is seen.
     """
 
-    def __init__(self, launched: Launched, members: Members | None, herd: Herd, *, main_ended: bool) -> None:
+    def __init__(
+        self, launched: LaunchedJob, members: Members | None, processes: JobProcesses, *, main_ended: bool
+    ) -> None:
         launched.leave_shepherd()
         self._launched = launched
         self._members = members
-        self._herd = herd
+        self._processes = processes
         self._main_ended = main_ended
         self._main_to_reap = False
         self._next_look = 0.0
@@ -60,7 +62,7 @@ class Takeover:
 
     def _look(self) -> None:
         began = time.monotonic()
-        self._running = self._herd.running()
+        self._running = self._processes.running()
         self._found_nobody = 0 if self._running else self._found_nobody + 1
         now = time.monotonic()
         self._next_look = now + max(_GAP if self._running else _GAP / 5, (now - began) / _SHARE)

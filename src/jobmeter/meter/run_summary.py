@@ -86,6 +86,15 @@ class RunSummary:
             if key in self._run
         }
 
+    def so_far(self, now: float) -> dict[str, dict[str, object]]:
+        """The same with the window that is open, which goes on."""
+        from copy import copy, deepcopy
+
+        present = copy(self)
+        present._run, present._window, present._held = deepcopy(self._run), deepcopy(self._window), dict(self._held)
+        present.close_window(now)
+        return present.by_key()
+
     def _count_held(self, key: str, now: float) -> None:
         """Count the level that holds for the time since it was last counted."""
         if key in self._held:

@@ -1,4 +1,4 @@
-"""One job under the meter: when its sources are read, and who is told of it."""
+"""One job under the meter: when its sources are read, and who is notified."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Source
+from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Source, abilities
 from jobmeter.errors import NoData
 from jobmeter.meter.run_summary import RunSummary
 from jobmeter.meter.schedule import FIRST_WINDOW, SHORTEST_PEEK, next_offset, peek_gap
@@ -75,10 +75,13 @@ class Watch:
         self._next_sample = self.started + next_offset(0.0, interval)
         self._regular_samples = 0
         self._first_regular = self._last_regular = 0.0
-        self._pulses = [source.cpu_nanoseconds for source in sources.values() if hasattr(source, "cpu_nanoseconds")]
-        self._idle_listeners = [source.nothing_ran for source in sources.values() if hasattr(source, "nothing_ran")]
-        self._outrunners = [source.outran for source in sources.values() if hasattr(source, "outran")]
-        self._peeks = {name: source for name, source in sources.items() if hasattr(source, "peek")}
+        self._abilities = {name: abilities(source) for name, source in sources.items()}
+        self._reads: dict[str, Callable[[Moment], Readings]] = {name: source.read for name, source in sources.items()}
+        self._peeks = {name: can.peek for name, can in self._abilities.items() if can.peek is not None}
+        every = self._abilities.values()
+        self._pulses = [can.cpu_nanoseconds for can in every if can.cpu_nanoseconds is not None]
+        self._idle_listeners = [can.nothing_ran for can in every if can.nothing_ran is not None]
+        self._outrunners = [can.outran for can in every if can.outran is not None]
         self._next_peek = self.started + SHORTEST_PEEK if self._peeks else float("inf")
         self._pulse = self._peek_pulse = -1
         self._read_anew_at = 0.0
@@ -151,7 +154,7 @@ class Watch:
             for nothing_ran in self._idle_listeners:
                 nothing_ran()
         elif not self._job_ended:
-            values = self._read_all(self._peeks, Moment(now), "peek")
+            values = self._read_all(self._peeks, Moment(now))
             if values:
                 self._notify(self._on_peek, Sample(now - self.started, values))
         return ran
@@ -163,7 +166,7 @@ class Watch:
         if not quiet:
             self._read_anew_at = now + _READ_ANEW
         self._pulse = -1 if pulse is None else pulse
-        values = self._read_all(self._sources, Moment(now, quiet), "read", levels=levels)
+        values = self._read_all(self._reads, Moment(now, quiet), levels=levels)
         self.samples += 1
         self._window_samples += 1
         elapsed = self._clock() - self.started
@@ -172,13 +175,12 @@ class Watch:
             self._close_window()
 
     def _read_all(
-        self, sources: dict[str, Source], moment: Moment, method: str, *, levels: bool = True
+        self, reads: dict[str, Callable[[Moment], Readings]], moment: Moment, *, levels: bool = True
     ) -> dict[str, Value]:
         values: dict[str, Value] = {}
-        for name, source in sources.items():
+        for name, read in reads.items():
             try:
-                readings: Readings = getattr(source, method)(moment)
-                values |= self._summary.add(readings, self._clock(), job_ended=self._job_ended or not levels)
+                values |= self._summary.add(read(moment), self._clock(), job_ended=self._job_ended or not levels)
             except Exception as error:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
                 self._note_failure(name, error)
         return values
@@ -224,28 +226,19 @@ class Watch:
                 source.close()
 
     def summary(self) -> dict[str, dict[str, object]]:
-        """What was measured over the run, by key."""
-        return self._summary.by_key()
+        """What was measured over the run, by key; of a job that runs, until now."""
+        with self._lock:
+            return self._summary.by_key() if self.finished else self._summary.so_far(self._clock())
 
     def incomplete(self) -> set[str]:
         """Keys that some source could not read when it mattered: they are at least what they say."""
-        keys: set[str] = set()
-        for source in self._sources.values():
-            if hasattr(source, "incomplete"):
-                keys |= source.incomplete()
-        return keys
+        return {key for can in self._abilities.values() if can.incomplete is not None for key in can.incomplete()}
 
     def processes(self) -> list[ProcessUse]:
-        for source in self._sources.values():
-            if hasattr(source, "processes"):
-                return list(source.processes())
-        return []
+        return next((list(can.processes()) for can in self._abilities.values() if can.processes is not None), [])
 
     def live_processes(self) -> list[ProcessUse]:
-        for source in self._sources.values():
-            if hasattr(source, "live"):
-                return list(source.live())
-        return []
+        return next((list(can.live()) for can in self._abilities.values() if can.live is not None), [])
 
     def _outran(self, pulse: int) -> bool:
         """Whether some source saw more CPU used than the pulse shows: a setuid program leaves perf behind."""

@@ -1,1 +1,1 @@
-"""One run: launch + meter + journal. What the commands, the Python API and every engine call."""
+"""One run: a job, its measuring and its journal. What the commands, the Python API and every engine call."""

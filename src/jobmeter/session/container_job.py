@@ -1,4 +1,4 @@
-"""A command in a container, and what it asks for."""
+"""A command in a container, and what it requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobmeter.model import Requirement
 
 
 class ContainerJob(NamedTuple):
-    """A command in a container, and what it asks for, which is a limit. No command: the image's own."""
+    """A command in a container, and what it requests, which is a limit. No command: the image's own."""
 
     container: ContainerOptions
     command: list[str] = []

@@ -1,4 +1,4 @@
-"""The measuring part of a run, whether its job was launched here or already ran."""
+"""The measuring part of a run, whether its job was launched here or already ran: sources, watch, journal, record."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.headline import CpuSpan
-from jobmeter.collectors import Selected, availability, select, unavailable
-from jobmeter.collectors.contract import Ending, Source, Target
+from jobmeter.collectors import select
+from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
 from jobmeter.journal.writer import JournalFile, JournalWriter
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
@@ -18,10 +18,11 @@ from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample, Watch, Window
 from jobmeter.model import Measurement, Outcome, Quality, Record, Requirement
 from jobmeter.report import record as records
+from jobmeter.session.sources import Sources
 
 
 def ignore(*_: Any) -> None:
-    """For those who do not want to be told."""
+    """For callers that want no notification."""
 
 
 class MeasureOptions(NamedTuple):
@@ -42,6 +43,28 @@ class MeasureOptions(NamedTuple):
 USUAL = MeasureOptions()
 
 
+class OpenJob(NamedTuple):
+    """A job that was started or found, and is to be measured."""
+
+    target: Target
+    command: list[str]
+    directory: str
+    requirement: Requirement = Requirement()
+    name: str | None = None  # unless the options have one; None: the command's
+    started: float | None = None  # by the monotonic clock; None: now
+    on_levels: Callable[[Sample], None] = ignore  # called with every sample and peek, to keep to a limit
+
+
+class JobEnd(NamedTuple):
+    """What is known of a job that has ended, or is measured no longer."""
+
+    ending: Ending = Ending()
+    left_running: int = 0  # processes that go on
+    wall_seconds: float | None = None  # None: it ended now
+    cpu_span: CpuSpan | None = None  # what its mean CPU is of; None: of all its time
+    complete: bool = True  # else something of it was not seen, and the figures are at least what they say
+
+
 class Measuring:
     """Sources, watch and journal of one run. Nothing that fails here fails the job."""
 
@@ -53,141 +76,73 @@ class Measuring:
         machine: Machine = THIS_MACHINE,
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
-        on_peek: Callable[[Sample], None] = ignore,
     ) -> None:
         """UsageError, before anything is started, for options that mean nothing."""
         for field in ("interval", "window"):
             if not getattr(options, field) > 0:
                 raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
         self.id = records.new_run_id()
-        self.selected = select(options.measurements, machine, warn)
         self.machine = machine
-        self.why_not: dict[str, str] = {}
-        self.more: dict[str, Any] = {}  # what else the record's provenance shall tell
-        self.enforced: list[str] = []  # what the kernel keeps the job to: cpus, memory
-        self.unsure: tuple[str, ...] = ()  # how keys begin whose sources may have missed something
-        self.watch: Watch
+        self.warn = warn
+        self.sources = Sources(select(options.measurements, machine, warn), machine)
+        self.provenance: dict[str, Any] = {}  # further entries of the record's provenance
+        self.enforced: list[str] = []  # the limits that the kernel enforces: cpus, memory
+        self.uncertain: tuple[str, ...] = ()  # prefixes of keys whose sources may have missed something
         self.journal: JournalWriter | None = None
-        self._sources: dict[str, Source] = {}
+        self._watch: Watch | None = None
         self._options = options
         self._meter = meter or Meter()
-        self._warn = warn
         self._on_sample = on_sample
-        self._on_peek = on_peek
 
-    def wants(self, collector: str) -> bool:
-        return any(choice.collector.name == collector for choice in self.selected)
+    @property
+    def watch(self) -> Watch:
+        assert self._watch is not None, "the measuring has not begun"
+        return self._watch
 
-    def wants_any(self, keys: tuple[str, ...]) -> bool:
-        return any(choice.wanted & set(keys) for choice in self.selected)
-
-    def begin(self, target: Target, command: list[str], directory: str, requirement: Requirement) -> None:
-        """Open everything for a job that waits at its gate, or runs.
-
-        UsageError, and nothing is left open, when a key that was requested by name cannot be measured of it.
-        """
-        sources = self._sources = self._open_sources(target)
-        self._refuse_missing(sources)
+    def begin(self, job: OpenJob) -> None:
+        """Open everything. UsageError when a key that was requested by name cannot be measured of this job."""
+        self._measurements = self.sources.open(job.target)
         self._began = time.time()
-        self._measurements = _by_key(self.selected, sources)
-        self._begun = records.identity(
+        self._identity = records.identity(
             self.id,
-            command=command,
-            name=self._options.name or os.path.basename(command[0]),
-            directory=directory,
+            command=job.command,
+            name=self._options.name or job.name or os.path.basename(job.command[0]),
+            directory=job.directory,
             labels=self._options.labels,
-            requirement=requirement,
+            requirement=job.requirement,
             started=self._began,
             machine=self.machine,
             workflow=self._options.workflow,
             enforced=self.enforced,
         )
-        self.journal = self._open_journal(target)
-        self.watch = Watch(
-            sources,
+        self.journal = self._open_journal(job.target)
+        self._on_levels = job.on_levels
+        self._watch = Watch(
+            self.sources.opened,
             self._measurements,
             interval=self._options.interval,
             window=self._options.window,
-            on_window=self._note_window,
-            on_sample=self._on_sample,
-            on_peek=self._on_peek,
+            on_window=self._write_window,
+            on_sample=self._pass_sample,
+            on_peek=job.on_levels,
             per_process=self._options.per_process,
         )
+        if job.started is not None:
+            self._watch.started = job.started
 
     def go(self) -> None:
-        """The job runs: sample it from now on."""
+        """Sample the job from now on."""
         if not self._measurements:
             return
         try:
             self._meter.add(self.watch)
         except RuntimeError as error:
-            raise LaunchError(f"the job was not started: no thread for measuring it ({error})") from None
+            raise LaunchError(f"no thread for measuring the job: {error}") from None
 
     def sync(self) -> None:
         """Have the header of the journal survive a crash of the machine."""
         if self.journal is not None:
             self.journal.sync()
-
-    def check_ahead(self) -> None:
-        """UsageError when a key that was requested by name is sure not to be measurable of what is not our child.
-
-        For a container, which runs as soon as it is there: sources are tried on this process. Its cgroup is not known
-        before it runs, and its engine is only asked then.
-        """
-        myself = Target(root=os.getpid(), main=os.getpid(), root_is_job=True, machine=self.machine)
-        for choice in self.selected:
-            collector = choice.collector
-            if not choice.named or collector.name == "cgroup":
-                continue
-            if collector.name == "container":
-                why = availability(collector, self.machine)
-                _refuse(choice, dict.fromkeys(choice.named, why) if why is not None else {})
-                continue
-            try:
-                source = collector.open(myself, choice.wanted)
-            except Exception as reason:  # noqa: BLE001 - as in `_open_sources`
-                _refuse(choice, dict.fromkeys(choice.named, str(reason) or type(reason).__name__))
-                continue
-            missing = unavailable(collector, self.machine, source)
-            source.close()
-            _refuse(choice, missing)
-
-    def _refuse_missing(self, sources: dict[str, Source]) -> None:
-        try:
-            for choice in self.selected:
-                name = choice.collector.name
-                if not choice.named:
-                    continue
-                if name in sources:
-                    missing = unavailable(choice.collector, self.machine, sources[name])
-                    # Why the job has no cgroup is known here better than to the source.
-                    _refuse(choice, {key: self.why_not.get(name, why) for key, why in missing.items()})
-                else:
-                    _refuse(choice, dict.fromkeys(choice.named, self.why_not[name]))
-        except BaseException:
-            for source in sources.values():
-                source.close()
-            raise
-
-    def _open_sources(self, target: Target) -> dict[str, Source]:
-        sources: dict[str, Source] = {}
-        for number, choice in enumerate(self.selected):
-            collector, name, wanted = choice.collector, choice.collector.name, choice.wanted
-            if choice.usual and hasattr(collector, "spare"):
-                wanted -= choice.usual & collector.spare(target)
-                self.selected[number] = choice._replace(wanted=wanted)
-                if not wanted:
-                    self.why_not.setdefault(name, "not needed: the job's cgroup counts the same")
-                    continue
-            try:
-                source: Any = collector.open(target, wanted)
-            except Exception as reason:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
-                self.why_not.setdefault(name, str(reason) or type(reason).__name__)
-                continue
-            if wanted <= choice.usual and hasattr(source, "may_stop"):
-                source.may_stop()
-            sources[name] = source
-        return sources
 
     def _open_journal(self, target: Target) -> JournalWriter | None:
         if self._options.store is None:
@@ -195,7 +150,7 @@ class Measuring:
         try:
             journal = JournalWriter(self._options.store, self.id, self._options.journal)
         except StoreError as error:
-            self._warn(f"this run is not kept: {error}. Name another place with --store.")
+            self.warn(f"this run is not kept: {error}. Name another place with --store.")
             return None
         writer: Record = {"pid": os.getpid(), "root": target.root, "job": target.main}
         if target.group is not None:
@@ -207,107 +162,123 @@ class Measuring:
             writer["job_start"] = read_stat(self.machine, target.main).start
         except (OSError, ValueError):
             pass  # no /proc here
-        journal.header({**self._begun, "writer": writer}, self._measurements)
+        journal.header({**self._identity, "writer": writer}, self._measurements)
         return journal
 
-    def _note_window(self, window: Window) -> None:
+    def _pass_sample(self, sample: Sample) -> None:
+        self._on_levels(sample)
+        self._on_sample(sample)
+
+    def _write_window(self, window: Window) -> None:
         if self.journal is not None and self._options.keep_windows:
             processes = [records.process_entry(use) for use in window.processes]
             self.journal.window(window.seconds, window.samples, window.cells, processes)
 
-    def conclude(
-        self,
-        ending: Ending,
-        judge: Callable[[], Outcome],
-        left_running: int,
-        *,
-        wall_seconds: float | None = None,
-        complete: bool = True,
-        cpu_span: CpuSpan | None = None,
-    ) -> tuple[Record, Outcome]:
-        """Take the last readings and make the record; `judge` tells the outcome once they are taken.
-
-        The job took `wall_seconds` if someone knows better than that it ends now. With `complete` false
-        something of it was not seen, and the figures are at least what they say. Its mean CPU is of `cpu_span`.
-        """
-        ended = time.time() if wall_seconds is None else self._began + wall_seconds
-        wall = time.monotonic() - self.watch.started if wall_seconds is None else wall_seconds
+    def finish(self, end: JobEnd) -> None:
+        """The job has ended, or is measured no longer: take the last readings."""
+        wall = end.wall_seconds
+        self._ended = time.time() if wall is None else self._began + wall
+        self._wall_seconds = time.monotonic() - self.watch.started if wall is None else wall
         self._meter.remove(self.watch)
-        self.watch.finish(ending)
-        result = judge()
-        record = records.complete(
-            self._begun,
-            result,
-            summary=self.watch.summary(),
-            processes=self.watch.processes(),
-            measurements=self._as_measured(),
-            wall_seconds=wall,
-            ended=ended,
-            left_running=left_running,
-            # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
-            # /proc shows the processes of others.
-            complete_figures=complete and left_running == 0 and self.machine.shows_own_pids(),
-            provenance=self._provenance(),
-            cpu_span=cpu_span,
-        )
+        self.watch.finish(end.ending)
+
+    def record(self, end: JobEnd, outcome: Outcome) -> Record:
+        """The run record, after `finish`; it is written to the journal too."""
+        try:
+            record = self._make_record(end, outcome, self._wall_seconds, self._ended)
+        except Exception as error:  # noqa: BLE001 - the job ran: how it ended is recorded, whatever fails here
+            record = self._without_figures(end, outcome, error)
         if self.journal is not None:
             self.journal.record(record)
             if self.journal.failed is not None:
-                self._warn(f"the journal is incomplete: {self.journal.failed}")
-        return record, result
+                self.warn(f"the journal is incomplete: {self.journal.failed}")
+        return record
+
+    def record_so_far(self) -> Record:
+        """The record of a job that goes on: figures until now, and no end."""
+        wall_seconds = time.monotonic() - self.watch.started
+        record = self._make_record(JobEnd(complete=False), Outcome("running"), wall_seconds, time.time())
+        del record["ended"]
+        return record
+
+    def _make_record(self, end: JobEnd, outcome: Outcome, wall_seconds: float, ended: float) -> Record:
+        return records.complete(
+            self._identity,
+            outcome,
+            summary=self.watch.summary(),
+            processes=self.watch.processes(),
+            measurements=self._as_measured(),
+            wall_seconds=wall_seconds,
+            ended=ended,
+            left_running=end.left_running,
+            # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
+            # /proc shows the processes of others.
+            complete_figures=end.complete and end.left_running == 0 and self.machine.shows_own_pids(),
+            provenance={
+                "collectors": self.sources.availability(self.watch.failures),
+                "samples": self.watch.samples,
+                "interval_seconds": self._options.interval,
+                "interval_reached_seconds": round(self.watch.reached_interval(), 4),
+                "meter_cpu_seconds": round(self._meter.cpu_seconds, 4),
+                **self.provenance,
+            },
+            cpu_span=end.cpu_span,
+        )
+
+    def _without_figures(self, end: JobEnd, outcome: Outcome, error: Exception) -> Record:
+        """How the job ended, and why nothing else is known."""
+        why = f"{type(error).__name__}: {error}"
+        self.warn(f"this run has no figures, because of a failure of jobmeter's own: {why}")
+        return records.complete(
+            self._identity,
+            outcome,
+            summary={},
+            processes=[],
+            measurements={},
+            wall_seconds=self._wall_seconds,
+            ended=self._ended,
+            left_running=end.left_running,
+            complete_figures=False,
+            provenance={
+                "collectors": {},
+                "samples": self.watch.samples,
+                "interval_seconds": self._options.interval,
+                "failed": why,
+                **self.provenance,
+            },
+        )
 
     def _as_measured(self) -> dict[str, Measurement]:
         """The descriptions, with the quality that was reached in this run."""
         incomplete = self.watch.incomplete()
         return {
-            key: m._replace(quality=Quality.AT_LEAST) if key in incomplete or key.startswith(self.unsure) else m
+            key: m._replace(quality=Quality.AT_LEAST) if key in incomplete or key.startswith(self.uncertain) else m
             for key, m in self._measurements.items()
         }
 
-    def _provenance(self) -> dict[str, Any]:
-        collectors: dict[str, dict[str, Any]] = {}
-        for choice in self.selected:
-            name = choice.collector.name
-            if name in self.why_not:
-                collectors[name] = {"available": False, "why": self.why_not[name]}
-            elif faults := self._faults_of(name):
-                collectors[name] = {"available": True, "failed": "; ".join(faults)}
-            elif name in self.watch.failures:
-                collectors[name] = {"available": True, "failed": self.watch.failures[name]}
-            else:
-                collectors[name] = {"available": True}
-        return {
-            "collectors": collectors,
-            "samples": self.watch.samples,
-            "interval_seconds": self._options.interval,
-            "interval_reached_seconds": round(self.watch.reached_interval(), 4),
-            "meter_cpu_seconds": round(self._meter.cpu_seconds, 4),
-            **self.more,
-        }
-
-    def _faults_of(self, name: str) -> list[str]:
-        """What was wrong with the readings of a collector of another package."""
-        source: Any = self._sources.get(name)
-        faults: list[str] = source.faults() if hasattr(source, "faults") else []
-        return faults
-
-    def refuse(self, command: list[str], directory: str, requirement: Requirement, result: Outcome) -> Record:
-        """The record of a job that could not even begin: how it ended, and nothing measured."""
-        self.selected = []
-        nobody = Target(root=os.getpid(), main=os.getpid(), machine=self.machine)
-        self.begin(nobody, command, directory, requirement)
-        record, _ = self.conclude(Ending(), lambda: result, 0)
+    def record_unstarted(
+        self, command: list[str], directory: str, requirement: Requirement, outcome: Outcome
+    ) -> Record:
+        """The record of a job that was never started: why, and nothing measured."""
+        self.sources = Sources([], self.machine)
+        target = Target(root=os.getpid(), main=os.getpid(), machine=self.machine)
+        self.begin(OpenJob(target, command, directory, requirement))
+        self.finish(JobEnd())
+        record = self.record(JobEnd(), outcome)
         self.close()
         return record
 
     def close(self, *, discard: bool = False) -> None:
-        """Let go of everything; with `discard`, as if the run had never been."""
-        self._meter.remove(self.watch)
-        self.watch.close()
-        for name in self._sources:
-            if faults := self._faults_of(name):
-                self._warn(f"plug-in {name}: {'; '.join(faults)}")
-        self._sources = {}
+        """Release everything, however far it came; with `discard`, as if the run had never been."""
+        if self._watch is None:
+            self.sources.close()
+        else:
+            self._meter.remove(self._watch)
+            self._watch.close()
+        for name in self.sources.opened:
+            if faults := self.sources.faults(name):
+                self.warn(f"plug-in {name}: {'; '.join(faults)}")
+        self.sources.opened = {}
         if self.journal is not None:
             if discard:
                 self.journal.discard()
@@ -319,14 +290,3 @@ def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHIN
     """What the headers of runs that are measured alike, here and by this user, have in common."""
     described = {m.key: m.described() for choice in select(measurements, machine) for m in choice.measurements()}
     return {**records.surroundings(machine), "measurements": described}
-
-
-def _refuse(choice: Selected, missing: dict[str, str]) -> None:
-    """UsageError for the first key that was requested by name and is missing."""
-    for key in sorted(choice.named & missing.keys()):
-        raise UsageError(f"--measurements: {key} cannot be measured here: {missing[key]}")
-
-
-def _by_key(selected: list[Selected], sources: dict[str, Source]) -> dict[str, Measurement]:
-    """The measurements that are wanted and have an open source."""
-    return {m.key: m for choice in selected if choice.collector.name in sources for m in choice.measurements()}

@@ -9,12 +9,12 @@ from jobmeter.model import Outcome
 from jobmeter.session.measuring import Measuring
 
 
-def judged_by_outputs(result: Outcome, outputs: Sequence[str], measuring: Measuring) -> Outcome:
+def check_outputs(outcome: Outcome, outputs: Sequence[str], measuring: Measuring) -> Outcome:
     """The outcome, `failed` for a job that completed and did not make all its outputs; its record names them."""
-    if result.status != "completed":
-        return result
+    if outcome.status != "completed":
+        return outcome
     missing = [path for path in outputs if not os.path.exists(path)]
     if not missing:
-        return result
-    measuring.more["missing_outputs"] = missing
-    return result._replace(status="failed")
+        return outcome
+    measuring.provenance["missing_outputs"] = missing
+    return outcome._replace(status="failed")

@@ -50,14 +50,14 @@ def container_command(job: Job) -> list[str]:
 
 
 def check_containers(jobs: Iterable[Job]) -> None:
-    """UsageError or LaunchError, before anything is started, when a container means nothing or its engine is away."""
-    engines = {container_options(job).engine for job in jobs if job.container is not None}
-    if not engines:
+    """UsageError or LaunchError, before anything is started, when one means nothing or its runtime is away."""
+    names = {container_options(job).engine for job in jobs if job.container is not None}
+    if not names:
         return
-    from jobmeter.launch.container.runtime import open_engine
+    from jobmeter.launch.container.runtime import open_runtime
 
-    for engine in sorted(engines):
-        open_engine(engine).close()
+    for name in sorted(names):
+        open_runtime(name).close()
 
 
 def _mount(entry: Any, directory: str) -> Mount:

@@ -15,8 +15,8 @@ from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.writer import JournalFile, shared_journal
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Record, Requirement
+from jobmeter.session.command import JobOptions, own_environment
 from jobmeter.session.measuring import MeasureOptions, ignore, shared_header
-from jobmeter.session.run import JobOptions, own_environment
 from jobmeter.workflow.attempts import Attempt, of_record
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.containers import container_command, container_options

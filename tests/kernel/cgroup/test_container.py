@@ -8,7 +8,7 @@ import pytest
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup.container import ContainerGroup
-from jobmeter.kernel.cgroup.group import Cpu, Io, Memory
+from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Memory
 from jobmeter.kernel.cgroup.parent import create_parent, sweep_parents
 from jobmeter.kernel.machine import Machine
 from tests.parts import missing
@@ -45,8 +45,8 @@ class Fake:
     def hugetlb_peak(self) -> int | None:
         return None
 
-    def io(self) -> Io | None:
-        return None if self.gone else Io(round(self.seconds), 0)
+    def io(self) -> BlockIo | None:
+        return None if self.gone else BlockIo(round(self.seconds), 0)
 
     def pids_peak(self) -> int | None:
         return None if self.gone else 7
@@ -62,11 +62,10 @@ class Fake:
     def pressure_seconds(self, resource: str) -> float | None:
         return None
 
-    def add(self, pid: int) -> None: ...
-    def limit_memory(self, limit: int) -> None: ...
-    def limit_cpus(self, cpus: float) -> None: ...
+    def missed(self) -> frozenset[str]:
+        return frozenset()
+
     def close(self) -> None: ...
-    def remove(self) -> None: ...
 
 
 def total(group: ContainerGroup) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import group as cgroup
-from jobmeter.kernel.cgroup.group import Cpu, Group, Io, Memory, Mount
+from jobmeter.kernel.cgroup.group import BlockIo, CgroupMount, Cpu, JobGroup, Memory
 from jobmeter.kernel.cgroup.v2 import GroupV2
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 
@@ -28,24 +28,24 @@ CONTAINER_V1 = (
 )
 CONTAINER_V2 = "700 690 0:27 /../../../../.. /sys/fs/cgroup ro,relatime - cgroup2 cgroup rw,nsdelegate\n"
 
-CPU_V1 = Mount(1, frozenset({"rw", "cpu", "cpuacct"}), "/", "/sys/fs/cgroup/cpu,cpuacct")
-MEMORY_V1 = Mount(1, frozenset({"rw", "memory"}), "/", "/sys/fs/cgroup/memory")
-SYSTEMD_V1 = Mount(1, frozenset({"rw", "xattr", "name=systemd"}), "/", "/sys/fs/cgroup/systemd")
+CPU_V1 = CgroupMount(1, frozenset({"rw", "cpu", "cpuacct"}), "/", "/sys/fs/cgroup/cpu,cpuacct")
+MEMORY_V1 = CgroupMount(1, frozenset({"rw", "memory"}), "/", "/sys/fs/cgroup/memory")
+SYSTEMD_V1 = CgroupMount(1, frozenset({"rw", "xattr", "name=systemd"}), "/", "/sys/fs/cgroup/systemd")
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
         (V1, [CPU_V1, MEMORY_V1, SYSTEMD_V1]),
-        (V2, [Mount(2, frozenset(), "/", "/sys/fs/cgroup")]),
-        (V1 + UNIFIED, [CPU_V1, MEMORY_V1, SYSTEMD_V1, Mount(2, frozenset(), "/", "/sys/fs/cgroup/unified")]),
-        (CONTAINER_V1, [Mount(1, frozenset({"rw", "memory"}), "/docker/0a1b", "/sys/fs/cgroup/memory")]),
-        (CONTAINER_V2, [Mount(2, frozenset(), "/../../../../..", "/sys/fs/cgroup")]),
+        (V2, [CgroupMount(2, frozenset(), "/", "/sys/fs/cgroup")]),
+        (V1 + UNIFIED, [CPU_V1, MEMORY_V1, SYSTEMD_V1, CgroupMount(2, frozenset(), "/", "/sys/fs/cgroup/unified")]),
+        (CONTAINER_V1, [CgroupMount(1, frozenset({"rw", "memory"}), "/docker/0a1b", "/sys/fs/cgroup/memory")]),
+        (CONTAINER_V2, [CgroupMount(2, frozenset(), "/../../../../..", "/sys/fs/cgroup")]),
         ("", []),
     ],
     ids=["v1", "v2", "hybrid", "v1 container", "v2 container", "none"],
 )
-def test_cgroup_mounts_are_found_among_all_mounts(content: str, expected: list[Mount]) -> None:
+def test_cgroup_mounts_are_found_among_all_mounts(content: str, expected: list[CgroupMount]) -> None:
     assert expected == cgroup.parse_mountinfo(content)
 
 
@@ -64,7 +64,7 @@ def test_cgroup_mounts_are_found_among_all_mounts(content: str, expected: list[M
     ],
 )
 def test_a_group_outside_what_is_mounted_has_no_directory(root: str, path: str, expected: str | None) -> None:
-    assert expected == cgroup.own_directory(Mount(2, frozenset(), root, "/cg"), path)
+    assert expected == cgroup.own_directory(CgroupMount(2, frozenset(), root, "/cg"), path)
 
 
 def machine_with(folder: Path, mountinfo: str, groups: str) -> Machine:
@@ -230,7 +230,7 @@ def test_a_v2_group_tells_what_its_files_say(tmp_path: Path) -> None:
         group.pids_peak(),
         group.oom_kills(),
     )
-    assert Io(4096, 8192) == group.io()
+    assert BlockIo(4096, 8192) == group.io()
     assert (1.5, None) == (group.pressure_seconds("memory"), group.pressure_seconds("cpu"))
     assert [17, 18] == group.processes()
 
@@ -283,13 +283,13 @@ real_v1 = pytest.mark.skipif(bool(_why_no_v1()), reason=_why_no_v1() or "it can"
 
 
 @pytest.fixture
-def group() -> Iterator[Group]:
+def group() -> Iterator[JobGroup]:
     group = cgroup.create_group(THIS_MACHINE, "unittest")
     yield group
     group.remove()
 
 
-def run_in(group: Group, program: str) -> int:
+def run_in(group: JobGroup, program: str) -> int:
     """Run a Python program inside the group from its first line on; its exit code."""
     child = subprocess.Popen([sys.executable, "-c", f"input()\n{program}"], stdin=subprocess.PIPE)
     group.add(child.pid)
@@ -298,7 +298,7 @@ def run_in(group: Group, program: str) -> int:
 
 
 @real_v1
-def test_a_real_v1_group_counts_the_cpu_of_its_job(group: Group) -> None:
+def test_a_real_v1_group_counts_the_cpu_of_its_job(group: JobGroup) -> None:
     before = os.times()
     assert 0 == run_in(group, "import time\nwhile time.process_time() < 0.4: pass")
     after = os.times()
@@ -312,7 +312,7 @@ def test_a_real_v1_group_counts_the_cpu_of_its_job(group: Group) -> None:
 
 
 @real_v1
-def test_a_real_v1_group_keeps_the_peak_of_its_job(group: Group) -> None:
+def test_a_real_v1_group_keeps_the_peak_of_its_job(group: JobGroup) -> None:
     assert 0 == run_in(group, "held = bytearray(64 * 2**20)\nfor i in range(0, len(held), 4096): held[i] = 1")
     peak, memory = group.memory_peak(), group.memory()
     assert peak is not None
@@ -323,7 +323,7 @@ def test_a_real_v1_group_keeps_the_peak_of_its_job(group: Group) -> None:
 
 
 @real_v1
-def test_a_real_v1_group_lists_its_processes_and_their_peak(group: Group) -> None:
+def test_a_real_v1_group_lists_its_processes_and_their_peak(group: JobGroup) -> None:
     with subprocess.Popen(["sleep", "60"]) as first, subprocess.Popen(["sleep", "60"]) as second:
         for child in (first, second):
             group.add(child.pid)
@@ -336,7 +336,7 @@ def test_a_real_v1_group_lists_its_processes_and_their_peak(group: Group) -> Non
 
 
 @real_v1
-def test_a_real_v1_group_over_its_memory_limit_counts_the_kill(group: Group) -> None:
+def test_a_real_v1_group_over_its_memory_limit_counts_the_kill(group: JobGroup) -> None:
     group.limit_memory(48 * 2**20)
     assert -9 == run_in(group, "held = b'x' * (200 * 2**20)")
     peak = group.memory_peak()
@@ -346,7 +346,7 @@ def test_a_real_v1_group_over_its_memory_limit_counts_the_kill(group: Group) -> 
 
 
 @real_v1
-def test_a_real_v1_group_over_its_cpu_limit_is_throttled(group: Group) -> None:
+def test_a_real_v1_group_over_its_cpu_limit_is_throttled(group: JobGroup) -> None:
     group.limit_cpus(0.2)
     assert 0 == run_in(group, "import time\nwhile time.process_time() < 0.2: pass")
     cpu = group.cpu()
@@ -370,6 +370,6 @@ def test_removing_a_real_v1_group_lets_its_processes_go_on_outside() -> None:
 
 
 @real_v1
-def test_adding_a_process_that_ended_is_no_error(group: Group) -> None:
+def test_adding_a_process_that_ended_is_no_error(group: JobGroup) -> None:
     group.add(dead_pid())
     assert [] == group.processes()

@@ -10,7 +10,7 @@ import pytest
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
-from jobmeter.kernel.cgroup.group import Group, create_group
+from jobmeter.kernel.cgroup.group import JobGroup, create_group
 from jobmeter.kernel.cgroup.members import Membership
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import Identity, read_stat
@@ -19,7 +19,7 @@ from tests.parts import missing
 
 
 @pytest.fixture
-def group() -> Iterator[Group]:
+def group() -> Iterator[JobGroup]:
     try:
         made = create_group(THIS_MACHINE, "members")
     except NoData as reason:
@@ -41,14 +41,14 @@ def seen(process: subprocess.Popen[bytes]) -> list[Process]:
     return [Process(Identity(process.pid, stat.start), stat)]
 
 
-def test_a_process_in_the_group_has_not_left(group: Group, sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_in_the_group_has_not_left(group: JobGroup, sleeper: subprocess.Popen[bytes]) -> None:
     group.add(sleeper.pid)
     membership = Membership(THIS_MACHINE, group.directories())
     membership.update(seen(sleeper))
     assert membership.left == set()
 
 
-def test_a_process_in_a_group_below_has_not_left(group: Group, sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_in_a_group_below_has_not_left(group: JobGroup, sleeper: subprocess.Popen[bytes]) -> None:
     for path in group.directories().values():
         os.mkdir(f"{path}/below")
         files.move(sleeper.pid, f"{path}/below")
@@ -58,7 +58,7 @@ def test_a_process_in_a_group_below_has_not_left(group: Group, sleeper: subproce
     assert membership.left == set()
 
 
-def test_who_left_is_known_by_controller(group: Group, sleeper: subprocess.Popen[bytes]) -> None:
+def test_who_left_is_known_by_controller(group: JobGroup, sleeper: subprocess.Popen[bytes]) -> None:
     group.add(sleeper.pid)
     controller, path = next(iter(group.directories().items()))
     membership = Membership(THIS_MACHINE, group.directories())
@@ -67,7 +67,7 @@ def test_who_left_is_known_by_controller(group: Group, sleeper: subprocess.Popen
     assert membership.left == {controller}
 
 
-def test_who_ended_has_not_left(group: Group, sleeper: subprocess.Popen[bytes]) -> None:
+def test_who_ended_has_not_left(group: JobGroup, sleeper: subprocess.Popen[bytes]) -> None:
     group.add(sleeper.pid)
     processes = seen(sleeper)
     sleeper.kill()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from jobmeter.errors import LaunchError
-from jobmeter.launch.container.client import EngineGone, connect
+from jobmeter.launch.container.client import RuntimeUnreachable, connect
 from tests.container_engines import Engine
 from tests.parts import missing
 
@@ -49,7 +49,7 @@ def old_engine(tmp_path: Path) -> Iterator[str]:
 
 def test_an_engine_that_is_too_old_is_told(old_engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", old_engine)
-    with pytest.raises(LaunchError, match=r"its API is too old\..* Upgrade the engine\."):
+    with pytest.raises(LaunchError, match=r"its API is too old\..* Upgrade Docker\."):
         connect("docker")
 
 
@@ -64,7 +64,7 @@ def test_auto_takes_the_engine_that_answers(podman: Engine, monkeypatch: pytest.
 
 def test_auto_with_no_engine_at_all_says_what_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
-    with pytest.raises(EngineGone, match=r"Docker is not running at unix:///nowhere\.sock\. Start it"):
+    with pytest.raises(RuntimeUnreachable, match=r"Docker is not running at unix:///nowhere\.sock\. Start it"):
         connect("auto")
 
 

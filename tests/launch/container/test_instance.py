@@ -7,11 +7,11 @@ import time
 import pytest
 
 from jobmeter.launch.container.instance import monotonic_start, running_seconds
-from jobmeter.launch.container.runtime import State
+from jobmeter.launch.container.runtime import ContainerState
 
 
-def state(started: float | None, finished: float | None) -> State:
-    return State("exited", False, 0, 0, False, started, finished)
+def state(started: float | None, finished: float | None) -> ContainerState:
+    return ContainerState("exited", False, 0, 0, False, started, finished)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
-from jobmeter.launch.container.client import EngineRefused
+from jobmeter.launch.container.client import RequestRefused
 from jobmeter.launch.container.runtime import start_refused
 
 RUNC = "OCI runtime create failed: runc create failed: unable to start container process: "
@@ -31,5 +31,5 @@ PODMAN = "preparing container 130a1dc94e0a for attach: "
 def test_a_program_that_cannot_be_run_is_told_apart_from_an_engine_that_cannot(
     reason: str, kind: type[JobmeterError], words: str
 ) -> None:
-    told = start_refused(EngineRefused(f"Podman: {reason}", 500, reason), ["given", "to", "it"])
+    told = start_refused(RequestRefused(f"Podman: {reason}", 500, reason), ["given", "to", "it"])
     assert (kind, True) == (type(told), str(told).startswith(words)), told

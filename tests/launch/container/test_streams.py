@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from jobmeter.launch.container.streams import Passage, can_be_input
+from jobmeter.launch.container.streams import StreamRelay, can_be_input
 
 
 def frame(stream: int, data: bytes) -> bytes:
@@ -16,15 +16,15 @@ def frame(stream: int, data: bytes) -> bytes:
 
 
 class Ends:
-    """A passage between two ends of a socket and pipes."""
+    """A relay between two ends of a socket and pipes."""
 
     def __init__(self, stdin: int | None = None) -> None:
         self.engine, ours = socket.socketpair()
         self.out, stdout = os.pipe()
         self.err, stderr = os.pipe()
         self.closed = threading.Event()
-        self.passage = Passage(ours, stdin=stdin, stdout=stdout, stderr=stderr, on_closed=self.closed.set)
-        self.passage.start()
+        self.relay = StreamRelay(ours, stdin=stdin, stdout=stdout, stderr=stderr, on_closed=self.closed.set)
+        self.relay.start()
 
 
 def test_frames_however_they_are_cut_come_out_whole_and_apart() -> None:
@@ -33,7 +33,7 @@ def test_frames_however_they_are_cut_come_out_whole_and_apart() -> None:
     for start in range(0, len(sent), 7):
         ends.engine.sendall(sent[start : start + 7])
     ends.engine.close()
-    ends.passage.finish(10)
+    ends.relay.finish(10)
     assert (b"one " + b"two" * 1000, b"bad") == (os.read(ends.out, 65536), os.read(ends.err, 65536))
     assert not ends.closed.is_set()
 
@@ -46,7 +46,7 @@ def test_a_reader_that_leaves_is_told_and_the_rest_is_taken_all_the_same() -> No
     assert ends.closed.wait(10)
     ends.engine.sendall(frame(2, b"still heard"))
     ends.engine.close()
-    ends.passage.finish(10)
+    ends.relay.finish(10)
     assert b"still heard" == os.read(ends.err, 100)
 
 
@@ -59,14 +59,14 @@ def test_input_is_passed_to_its_end() -> None:
     while part := ends.engine.recv(100):
         received += part
     ends.engine.close()
-    ends.passage.finish(10)
+    ends.relay.finish(10)
     assert b"given" == received
 
 
 def test_an_engine_that_never_ends_the_output_is_not_waited_for_long() -> None:
     ends = Ends()
     ends.engine.sendall(frame(1, b"begun"))
-    ends.passage.finish(0.2)
+    ends.relay.finish(0.2)
     assert b"begun" == os.read(ends.out, 100)
     ends.engine.close()
 
@@ -85,7 +85,7 @@ def send(ends: Ends, data: bytes) -> None:
 def test_a_reader_that_takes_its_time_gets_all_there_is() -> None:
     ends, data = Ends(), b"x" * 2_000_000
     send(ends, data)
-    finishing = threading.Thread(target=ends.passage.finish, args=(0.1,), daemon=True)
+    finishing = threading.Thread(target=ends.relay.finish, args=(0.1,), daemon=True)
     finishing.start()
     time.sleep(0.4)  # longer than a silent engine would be waited for
     received = b""
@@ -98,8 +98,8 @@ def test_a_reader_that_takes_its_time_gets_all_there_is() -> None:
 def test_when_someone_wants_the_end_a_reader_that_does_not_read_is_not_waited_for() -> None:
     ends = Ends()
     send(ends, b"x" * 2_000_000)
-    ends.passage.hurry()
-    ends.passage.finish(0.1)
+    ends.relay.hurry()
+    ends.relay.finish(0.1)
     assert os.read(ends.out, 65536)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from jobmeter.errors import UsageError
+from jobmeter.errors import OptionRefused, UsageError
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,3 +44,18 @@ def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any
             raise UsageError(f"{option}: {error}") from None
 
     return convert
+
+
+def refuse_words(arguments: Iterable[str], names: Iterable[str], why: str) -> None:
+    """OptionRefused for the first of these options, of another command, among the arguments."""
+    for word in arguments:
+        option = word.partition("=")[0]
+        if option in names:
+            raise OptionRefused(f"{option}: {why}")
+
+
+def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """OptionRefused for the first of these options, `--NAME`, that was given."""
+    for name in names:
+        if getattr(options, name.replace("-", "_")) not in (None, False, []):
+            raise OptionRefused(f"--{name}: {why}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from jobmeter.kernel.cgroup.group import Cpu, Group, Io, Memory
+from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Group, Memory
 
 _NOTHING = Cpu(0.0, 0.0, 0.0, 0.0)
 
 
 class ContainerGroup:
-    """See `cgroup.Group`. It can be read to the end, though the engine removes the container's group at once.
+    """See `cgroup.group.Group`. It can be read to the end, though the container's own group is removed at once.
 
-    `whole` is a group made for this run above the container's, or None. `own` is the one the engine
-    made: throttling and, in v1, kills for want of memory are told there alone, so what it said last is
-    kept. `aside` is a group below `whole` in which an engine has its own helpers (Podman's conmon):
-    what they use is taken off.
+    `whole` is a group made for this run above the container's, or None. `own` is the one the container runtime
+    made: throttling and, in v1, OOM kills are counted there alone, so its last readings are remembered.
+    `aside` is a group below `whole` in which a container runtime has its own helpers (Podman's conmon):
+    what they use is subtracted.
     """
 
     def __init__(
@@ -28,24 +28,24 @@ class ContainerGroup:
         self._own = own
         self._aside = aside
         self._last_cpu: Cpu | None = None
-        self._last_io: Io | None = None
+        self._last_io: BlockIo | None = None
         self._last_peak: int | None = None
         self._last_pids: int | None = None
         self._last_kills: int | None = None
         self._seen_to_the_end = False
-        self._cpu_before, self._io_before, self._kills_before = _NOTHING, Io(0, 0), 0
+        self._cpu_before, self._io_before, self._kills_before = _NOTHING, BlockIo(0, 0), 0
         if from_now:
             self._look()
             self._cpu_before = self._last_cpu or _NOTHING
-            self._io_before = self._last_io or Io(0, 0)
+            self._io_before = self._last_io or BlockIo(0, 0)
             self._kills_before = self._last_kills or 0
 
     def last_look(self) -> None:
-        """Every process of the container has ended: read its own group before the engine removes it."""
+        """Every process of the container has ended: read its own group before the container runtime removes it."""
         self._seen_to_the_end = self._look() or self._seen_to_the_end
 
     def missed(self) -> frozenset[str]:
-        """What may have gone on after it was last read: the container ended unseen, and no group above it tells."""
+        """None once its end was seen; else what no group above it counts."""
         if self._seen_to_the_end:
             return frozenset()
         if self._whole is None:
@@ -54,7 +54,7 @@ class ContainerGroup:
         return frozenset({"throttled", "oom_kills", *peaks})
 
     def _look(self) -> bool:
-        """Keep what the container's own group says; False when it is gone."""
+        """Remember what the container's own group counts; False when it is gone."""
         if self._own is None or (cpu := self._own.cpu()) is None:
             return False
         self._last_cpu = cpu
@@ -109,16 +109,16 @@ class ContainerGroup:
         whole = self._whole.pids_peak() if self._is_alone() and self._whole else None
         return self._last_pids if self._seen_to_the_end or whole is None else whole
 
-    def io(self) -> Io | None:
+    def io(self) -> BlockIo | None:
         self._look()
         io = self._last_io
         if self._whole is not None and (whole := self._whole.io()) is not None:
-            helpers = (self._aside.io() if self._aside else None) or Io(0, 0)
-            io = Io(whole.read - helpers.read, whole.written - helpers.written)
+            helpers = (self._aside.io() if self._aside else None) or BlockIo(0, 0)
+            io = BlockIo(whole.read - helpers.read, whole.written - helpers.written)
         if io is None:
             return None
         before = self._io_before
-        return Io(max(io.read - before.read, 0), max(io.written - before.written, 0))
+        return BlockIo(max(io.read - before.read, 0), max(io.written - before.written, 0))
 
     def oom_kills(self) -> int | None:
         self._look()
@@ -142,30 +142,18 @@ class ContainerGroup:
             return []
 
     def directories(self) -> dict[str, str]:
-        return {}  # its engine put its processes where they are, and may make groups as it likes
+        return {}  # its container runtime put its processes there, and may make more groups
 
     def hugetlb(self) -> int | None:
         return self._own.hugetlb() if self._own else None
 
     def hugetlb_peak(self) -> int | None:
-        return None  # gone with the engine's group
-
-    def add(self, pid: int) -> None:
-        raise NotImplementedError("a container's processes are put in its group by its engine")
-
-    def limit_memory(self, limit: int) -> None:
-        raise NotImplementedError("a container is limited by its engine")
-
-    def limit_cpus(self, cpus: float) -> None:
-        raise NotImplementedError("a container is limited by its engine")
+        return None  # removed with the container's own group
 
     def close(self) -> None:
         for group in (self._whole, self._own, self._aside):
             if group is not None:
                 group.close()
-
-    def remove(self) -> None:
-        """The container's own group is the engine's to remove, the one above it `Parent.remove`'s."""
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

@@ -41,11 +41,11 @@ class Directory:
         names = self._of_sizes.get((prefix, suffix))
         if names is None:
             try:
-                found = [name for name in os.listdir(self.path) if name.startswith(prefix) and name.endswith(suffix)]
+                present = [name for name in os.listdir(self.path) if name.startswith(prefix) and name.endswith(suffix)]
             except OSError:
-                found = []
+                present = []
             # Not `hugetlb.2MB.rsvd.current`: what is reserved need not be used.
-            names = self._of_sizes[prefix, suffix] = [n for n in found if n.count(".") == prefix.count(".") + 1]
+            names = self._of_sizes[prefix, suffix] = [n for n in present if n.count(".") == prefix.count(".") + 1]
         numbers = [number for name in names if (number := self.number(name)) is not None]
         return sum(numbers) if numbers else None
 

@@ -44,7 +44,7 @@ class Cpu(NamedTuple):
     throttled: float | None
 
 
-class Io(NamedTuple):
+class BlockIo(NamedTuple):
     """Bytes at the block devices, as far as the kernel tells whose they were."""
 
     read: int
@@ -52,12 +52,11 @@ class Io(NamedTuple):
 
 
 class Group(Protocol):
-    """A cgroup that holds one job and nothing else. Readings are None where there is no such file."""
+    """The accounts of a cgroup that holds one job and nothing else. Readings are None where there is no such file."""
 
     version: int
     path: str
 
-    def add(self, pid: int) -> None: ...
     def processes(self) -> list[int]: ...
     def directories(self) -> dict[str, str]:
         """Where a process of the job must be listed, by controller; `""` is the unified hierarchy."""
@@ -69,46 +68,63 @@ class Group(Protocol):
     def hugetlb_peak(self) -> int | None: ...
     def cpu(self) -> Cpu | None: ...
     def cpu_nanoseconds(self) -> int | None: ...
-    def io(self) -> Io | None: ...
+    def io(self) -> BlockIo | None: ...
     def pids_peak(self) -> int | None: ...
     def oom_kills(self) -> int | None: ...
     def pressure_seconds(self, resource: str) -> float | None: ...
+    def missed(self) -> frozenset[str]:
+        """Accounts that may have grown after they were last read.
+
+        Of `cpu`, `throttled`, `oom_kills`, `memory_peak` and `pids_peak`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close its files; the group stays."""
+        ...
+
+
+class JobGroup(Group, Protocol):
+    """A cgroup that jobmeter made for a job: it can also be filled, limited and removed."""
+
+    def add(self, pid: int) -> None: ...
     def limit_memory(self, limit: int) -> None: ...
     def limit_cpus(self, cpus: float) -> None: ...
-    def close(self) -> None: ...
-    def remove(self) -> None: ...
+    def remove(self) -> None:
+        """Remove it; processes still in it go back to where the job came from."""
+        ...
 
 
-class Mount(NamedTuple):
+class CgroupMount(NamedTuple):
     version: int
     controllers: frozenset[str]
     root: str  # the part of the hierarchy that is mounted
     path: str
 
 
-def parse_mountinfo(content: str) -> list[Mount]:
+def parse_mountinfo(content: str) -> list[CgroupMount]:
     mounts = []
     # A mount point may hold what splitlines() takes for a line's end.
     for line in content.rstrip("\n").split("\n") if content else []:
         before, _, after = line.partition(" - ")
         fields, (kind, _, options) = before.split(" "), after.split(" ", 2)
         if kind == "cgroup2":
-            mounts.append(Mount(2, frozenset(), fields[3], fields[4]))
+            mounts.append(CgroupMount(2, frozenset(), fields[3], fields[4]))
         elif kind == "cgroup":
-            mounts.append(Mount(1, frozenset(options.split(",")), fields[3], fields[4]))
+            mounts.append(CgroupMount(1, frozenset(options.split(",")), fields[3], fields[4]))
     return mounts
 
 
 @functools.cache
-def find_mounts(machine: Machine) -> list[Mount]:
-    """The hierarchies of cgroups, as they were mounted when first asked for."""
+def find_mounts(machine: Machine) -> list[CgroupMount]:
+    """The hierarchies of cgroups, as they were mounted at the first call."""
     mounts = parse_mountinfo(read_text(f"{machine.proc}/self/mountinfo"))
     if machine.sys != "/sys":
         mounts = [mount._replace(path=mount.path.replace("/sys", machine.sys, 1)) for mount in mounts]
     return mounts
 
 
-def own_directory(mount: Mount, path: str) -> str | None:
+def own_directory(mount: CgroupMount, path: str) -> str | None:
     """The directory of cgroup `path`, or None when it lies outside what is mounted here."""
     if mount.root != "/":
         if path != mount.root and not path.startswith(mount.root + "/"):
@@ -138,7 +154,7 @@ def own_directories(machine: Machine) -> tuple[dict[str, str], str | None]:
     return v1, v2
 
 
-def create_group(machine: Machine, name: str) -> Group:
+def create_group(machine: Machine, name: str) -> JobGroup:
     """Make a group for the job `name`; NoData, with what it would need, where that is not allowed."""
     full_name = f"{PREFIX}{os.getpid()}-{name}"
     with CHANGING:

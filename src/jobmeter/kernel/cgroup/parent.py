@@ -1,7 +1,7 @@
-"""A cgroup above the one that a container engine makes: it is there before, and its accounts outlive the container.
+"""A cgroup above the one that a container runtime makes: its accounts outlive the container.
 
-An engine takes one path for all hierarchies of cgroup v1, counted from their roots, and makes
-directories in every one of them. So the group is made at the roots, where engines have theirs, and
+A container runtime takes one path for all hierarchies of cgroup v1, counted from their roots, and makes
+directories in every one of them. So the group is made at the roots, where container runtimes have theirs, and
 not below the group of this process, which may be another one in each hierarchy.
 """
 
@@ -12,17 +12,17 @@ import time
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files, v1, v2
-from jobmeter.kernel.cgroup.group import PREFIX, Group, Mount, find_mounts, own_directory
+from jobmeter.kernel.cgroup.group import PREFIX, CgroupMount, Group, find_mounts, own_directory
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import read_cgroup
 
 _ACCOUNTS = ("memory", "cpuacct", "cpu", "pids", "blkio")
 _PATIENCE = 1.0
-"""Seconds in which the helpers of an engine leave the group of a container that is gone."""
+"""Seconds in which the helpers of a container runtime leave the group of a container that is gone."""
 
 
-class Parent:
-    """`path` is for the engine; `group` reads the accounts of all that ever ran below it."""
+class ParentGroup:
+    """`path` is for the container runtime; `group` reads the accounts of all that ever ran below it."""
 
     def __init__(self, path: str, group: Group, roots: dict[str, str], everywhere: list[str]) -> None:
         self.path = path
@@ -31,13 +31,13 @@ class Parent:
         self._everywhere = everywhere
 
     def below(self, name: str) -> Group:
-        """The group `name` that an engine made, or will make, below this one."""
+        """The group `name` that a container runtime made, or will make, below this one."""
         if self.group.version == 1:
             return v1.GroupV1(self._roots, name)
         return v2.GroupV2(f"{self.group.path}/{name}", self.group.path)
 
     def remove(self) -> bool:
-        """Remove it in every hierarchy, with what the engine left below; False while something runs there."""
+        """Remove it in every hierarchy, with groups left below it; False while something runs there."""
         deadline = time.monotonic() + _PATIENCE
         while not _remove_trees(self._everywhere):
             if time.monotonic() > deadline:
@@ -46,7 +46,7 @@ class Parent:
         return True
 
 
-def create_parent(machine: Machine, name: str) -> Parent:
+def create_parent(machine: Machine, name: str) -> ParentGroup:
     """Make the group for the containers of run `name`; NoData, with what it would need, where that is not allowed."""
     full_name = f"{PREFIX}{os.getpid()}-{name}"
     mounts = _mounts(machine)
@@ -56,11 +56,11 @@ def create_parent(machine: Machine, name: str) -> Parent:
     if "memory" in tops or "cpuacct" in tops:
         roots = _make_v1({c: f"{tops[c]}/{full_name}" for c in _ACCOUNTS if c in tops}, everywhere)
         group: Group = v1.GroupV1({c: tops[c] for c in roots}, full_name)
-        return Parent(f"/{full_name}", group, roots, everywhere)
+        return ParentGroup(f"/{full_name}", group, roots, everywhere)
     unified = [mount.path for mount in mounts if mount.version == 2]
     if not unified:
         raise NoData("the root of no cgroup hierarchy can be seen from here")
-    return Parent(f"/{full_name}", v2.create(unified[0], full_name), {}, everywhere)
+    return ParentGroup(f"/{full_name}", v2.create(unified[0], full_name), {}, everywhere)
 
 
 def _make_v1(directories: dict[str, str], everywhere: list[str]) -> dict[str, str]:
@@ -79,7 +79,7 @@ def _make_v1(directories: dict[str, str], everywhere: list[str]) -> dict[str, st
 def sweep_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
     """Remove the groups that a killed jobmeter left for its containers, once nothing runs there; their names.
 
-    With `patience`, wait so many seconds for an engine's helpers to leave them.
+    With `patience`, wait so many seconds for a container runtime's helpers to leave them.
     """
     removed: set[str] = set()
     deadline = time.monotonic() + patience
@@ -102,7 +102,7 @@ def _left_in(top: str, machine: Machine) -> list[str]:
 
 
 def group_of(machine: Machine, pid: int, container: str) -> Group:
-    """The group that an engine made for the container with this id, in which `pid` runs.
+    """The group that a container runtime made for the container with this id, in which `pid` runs.
 
     NoData when the process is in a group that others share: rootless containers have none of their own.
     """
@@ -131,11 +131,11 @@ def group_of(machine: Machine, pid: int, container: str) -> Group:
 
 def _up_to(path: str, container: str) -> str:
     """`path` up to the part that names the container: some runtimes make a group more below it."""
-    before, found, after = path.partition(container)
-    return before + found + after.partition("/")[0]
+    before, name, after = path.partition(container)
+    return before + name + after.partition("/")[0]
 
 
-def _mounts(machine: Machine) -> list[Mount]:
+def _mounts(machine: Machine) -> list[CgroupMount]:
     """The hierarchies of which the root can be seen."""
     try:
         return [mount for mount in find_mounts(machine) if mount.root == "/"]

@@ -8,7 +8,7 @@ import os
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
 from jobmeter.kernel.cgroup.files import Directory
-from jobmeter.kernel.cgroup.group import Cpu, Io, Memory, sweep_once
+from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Memory, sweep_once
 from jobmeter.kernel.machine import TICKS_PER_SECOND, write_text
 
 _CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio", "hugetlb")
@@ -47,7 +47,7 @@ def oom_kills(path: str) -> int | None:
 
 
 class GroupV1:
-    """See `cgroup.Group`."""
+    """See `cgroup.group.JobGroup`."""
 
     version = 1
 
@@ -120,10 +120,10 @@ class GroupV1:
         directory = self._directory("cpuacct")
         return directory.number("cpuacct.usage") if directory else None
 
-    def io(self) -> Io | None:
+    def io(self) -> BlockIo | None:
         directory = self._directory("blkio")
         content = directory.text("blkio.throttle.io_service_bytes_recursive") if directory else None
-        return None if content is None else Io(*files.parse_blkio(content))
+        return None if content is None else BlockIo(*files.parse_blkio(content))
 
     def pids_peak(self) -> int | None:
         directory = self._directory("pids")
@@ -151,13 +151,14 @@ class GroupV1:
         write_text(f"{directory.path}/cpu.cfs_period_us", str(_CPU_PERIOD_US))
         write_text(f"{directory.path}/cpu.cfs_quota_us", str(round(cpus * _CPU_PERIOD_US)))
 
+    def missed(self) -> frozenset[str]:
+        return frozenset()  # it is there until it is removed here
+
     def close(self) -> None:
-        """Let go of the files; the group stays."""
         for directory in self._directories.values():
             directory.close()
 
     def remove(self) -> None:
-        """Remove the group; processes still in it go back to where the job came from."""
         for controller, directory in self._directories.items():
             directory.close()
             with contextlib.suppress(OSError):

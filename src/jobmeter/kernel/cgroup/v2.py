@@ -13,7 +13,7 @@ import os
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
 from jobmeter.kernel.cgroup.files import Directory
-from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, Cpu, Io, Memory, sweep_once
+from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, BlockIo, Cpu, Memory, sweep_once
 from jobmeter.kernel.machine import read_text, write_text
 
 _CONTROLLERS = ("memory", "cpu", "pids", "io", "hugetlb")
@@ -142,7 +142,7 @@ def oom_kills(path: str) -> int | None:
 
 
 class GroupV2:
-    """See `cgroup.Group`."""
+    """See `cgroup.group.JobGroup`."""
 
     version = 2
 
@@ -200,9 +200,9 @@ class GroupV2:
         stat = self._files.table("cpu.stat")
         return None if stat is None else stat["usage_usec"] * 1000
 
-    def io(self) -> Io | None:
+    def io(self) -> BlockIo | None:
         content = self._files.text("io.stat")
-        return None if content is None else Io(*files.parse_io_stat(content))
+        return None if content is None else BlockIo(*files.parse_io_stat(content))
 
     def pids_peak(self) -> int | None:
         return self._files.number("pids.peak")
@@ -224,12 +224,13 @@ class GroupV2:
     def limit_cpus(self, cpus: float) -> None:
         write_text(f"{self.path}/cpu.max", f"{round(cpus * _CPU_PERIOD_US)} {_CPU_PERIOD_US}")
 
+    def missed(self) -> frozenset[str]:
+        return frozenset()  # it is there until it is removed here
+
     def close(self) -> None:
-        """Let go of the files; the group stays."""
         self._files.close()
 
     def remove(self) -> None:
-        """Remove the group; processes still in it go back to where the job came from."""
         self._files.close()
         with CHANGING:
             with contextlib.suppress(OSError):

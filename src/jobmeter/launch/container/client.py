@@ -1,4 +1,4 @@
-"""The connection to a container engine: finding it, opening it, and its refusals in words.
+"""The connection to a container runtime: finding it, opening it, and its errors in one line.
 
 The only module that knows the package `docker`, which speaks to Docker and, through its compatible
 socket, to Podman.
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobmeter.errors import LaunchError, UsageError
-from jobmeter.launch.container.podman import Service, podman_address, start_service
-from jobmeter.launch.container.spec import ENGINES
+from jobmeter.launch.container.podman import PodmanService, podman_address, start_service
+from jobmeter.launch.container.spec import RUNTIMES
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -23,19 +23,19 @@ DOCKER_ADDRESS = "unix:///var/run/docker.sock"
 _NOT_FOUND = 404
 
 
-def engine_name(text: str | None) -> str:
-    """The engine that `--engine` names."""
-    if text is not None and text not in ENGINES:
-        raise UsageError(f"--engine: {text!r} is none of {', '.join(ENGINES)}")
+def runtime_name(text: str | None) -> str:
+    """The container runtime that `--engine` names."""
+    if text is not None and text not in RUNTIMES:
+        raise UsageError(f"--engine: {text!r} is none of {', '.join(RUNTIMES)}")
     return text or "auto"
 
 
-class EngineGone(LaunchError):
-    """The engine does not answer."""
+class RuntimeUnreachable(LaunchError):
+    """The container runtime does not answer."""
 
 
-class EngineRefused(LaunchError):
-    """The engine answered, and will not do it; `status` is the HTTP status, `reason` its own words."""
+class RequestRefused(LaunchError):
+    """The container runtime answered with an error: HTTP status `status`, message `reason`."""
 
     def __init__(self, text: str, status: int, reason: str) -> None:
         super().__init__(text)
@@ -44,14 +44,14 @@ class EngineRefused(LaunchError):
 
 
 def is_missing(error: LaunchError) -> bool:
-    """Whether the engine says that there is no such thing."""
-    return isinstance(error, EngineRefused) and error.status == _NOT_FOUND
+    """Whether the container runtime answered "not found"."""
+    return isinstance(error, RequestRefused) and error.status == _NOT_FOUND
 
 
 class Connection:
-    """An open way to an engine; `service` is a Podman that was started for it, and ends with it."""
+    """A connection to a container runtime; `service` is a Podman that was started for it, and ends with it."""
 
-    def __init__(self, api: APIClient, address: str, service: Service | None = None) -> None:
+    def __init__(self, api: APIClient, address: str, service: PodmanService | None = None) -> None:
         self.api = api
         self.address = address
         self._service = service
@@ -66,20 +66,20 @@ class Connection:
             self._service.end()
 
 
-def connect(engine: str) -> Connection:
+def connect(runtime: str) -> Connection:
     """Connect to Docker, to Podman, or (`auto`) to the first that answers; LaunchError when none does."""
-    if engine == "docker":
+    if runtime == "docker":
         return _open(os.environ.get("DOCKER_HOST") or DOCKER_ADDRESS, "Docker")
-    if engine == "podman":
+    if runtime == "podman":
         return _connect_podman()
     try:
         return _open(os.environ.get("DOCKER_HOST") or DOCKER_ADDRESS, "Docker")
-    except EngineGone as reason:
+    except RuntimeUnreachable as reason:
         if os.environ.get("DOCKER_HOST") or not podman_address(may_start=True):
             raise
         try:
             return _connect_podman()
-        except EngineGone:
+        except RuntimeUnreachable:
             raise reason from None
 
 
@@ -95,21 +95,21 @@ def _connect_podman() -> Connection:
         raise
 
 
-def _open(address: str, name: str, service: Service | None = None) -> Connection:
+def _open(address: str, name: str, service: PodmanService | None = None) -> Connection:
     try:
         import docker
         from docker.utils import kwargs_from_env
     except ImportError:
         raise LaunchError("containers need the package `docker`: pip install 'jobmeter[docker]'") from None
-    wanted = os.environ.get("DOCKER_API_VERSION") or "auto"
+    version = os.environ.get("DOCKER_API_VERSION") or "auto"
     with translated(name, address):
         try:
             # Certificates as for Docker's own client: DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
             tls = kwargs_from_env().get("tls", False) if address.startswith("tcp://") else False
-            api = docker.APIClient(base_url=address, version=wanted, tls=tls)
+            api = docker.APIClient(base_url=address, version=version, tls=tls)
             api.ping()
         except docker.errors.InvalidVersion as error:
-            raise LaunchError(f"{name} at {address}: its API is too old. {error} Upgrade the engine.") from None
+            raise LaunchError(f"{name} at {address}: its API is too old. {error} Upgrade {name}.") from None
         except docker.errors.TLSParameterError as error:
             raise LaunchError(f"{name} at {address}: {' '.join(str(error).split())}") from None
     return Connection(api, address, service)
@@ -117,7 +117,7 @@ def _open(address: str, name: str, service: Service | None = None) -> Connection
 
 @contextlib.contextmanager
 def translated(name: str, address: str) -> Iterator[None]:
-    """Turn every error of the client into EngineGone or EngineRefused, with one line that says what to do."""
+    """Turn every error of the client into RuntimeUnreachable or RequestRefused, with one line that says what to do."""
     from docker.errors import APIError, DockerException
     from requests.exceptions import RequestException
 
@@ -126,11 +126,11 @@ def translated(name: str, address: str) -> Iterator[None]:
     except APIError as error:
         status = error.response.status_code if error.response is not None else 0
         reason = " ".join(str(error.explanation or error).split())
-        raise EngineRefused(_refusal(name, reason), status, reason) from None
+        raise RequestRefused(_refusal(name, reason), status, reason) from None
     except json.JSONDecodeError:
-        raise  # no answer to this question, which some take for one
+        raise  # an empty answer: callers know what it means
     except (DockerException, RequestException, OSError) as error:
-        raise EngineGone(_absence(name, address, error)) from None
+        raise RuntimeUnreachable(_absence(name, address, error)) from None
 
 
 def _refusal(name: str, reason: str) -> str:
@@ -147,7 +147,7 @@ def _absence(name: str, address: str, error: BaseException) -> str:
     path = address.removeprefix("unix://")
     if isinstance(cause, PermissionError):
         group = "become a member of the group docker" if name == "Docker" else "use the socket of your own Podman"
-        return f"{name}: no permission on {path}. Run as root, {group}, or name another engine with --engine."
+        return f"{name}: no permission on {path}. Run as root, {group}, or choose another with --engine."
     if isinstance(cause, (FileNotFoundError, ConnectionRefusedError)):
         start = "systemctl start docker" if name == "Docker" else "systemctl start podman.socket"
         variable = "DOCKER_HOST" if name == "Docker" else "CONTAINER_HOST"
@@ -156,7 +156,7 @@ def _absence(name: str, address: str, error: BaseException) -> str:
 
 
 def _os_error(error: BaseException | None) -> OSError | None:
-    """The error of the system behind those of the libraries, which wrap each other, and some keep it as an argument."""
+    """The error of the system behind those of the libraries, which wrap each other, some as an argument."""
     seen: list[BaseException] = []
     waiting = [error]
     while waiting:

@@ -17,11 +17,11 @@ def create_body(
     labels: dict[str, str],
     stdin: bool,
 ) -> dict[str, Any]:
-    """What is asked for is a limit. An absent field leaves the choice to the image or the engine."""
+    """The requirement is a limit. An absent field leaves the choice to the image or the container runtime."""
     host: dict[str, Any] = {
-        # Output is passed on as it comes; a second copy on the engine's disk would only fill it.
+        # Output is passed on as it comes; a second copy on the container runtime's disk would only fill it.
         "LogConfig": {"Type": "none", "Config": {}},
-        "AutoRemove": False,  # its end is looked at first
+        "AutoRemove": False,  # its state is read after its end
         **_limits(requirement),
     }
     if parent is not None:

@@ -1,65 +1,67 @@
-"""What an engine says of a container that is there, in base units."""
+"""What a container runtime reports of a container, in base units."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from jobmeter.errors import UsageError
-from jobmeter.launch.container.client import EngineRefused
-from jobmeter.launch.container.runtime import Engine
+from jobmeter.launch.container.client import RequestRefused
+from jobmeter.launch.container.runtime import ContainerRuntime
 from jobmeter.model import Requirement
 
 
-def find_container(engine: Engine, name: str) -> dict[str, Any]:
-    """All the engine says of the container with this name, id or beginning of one; UsageError when there is none."""
+def find_container(runtime: ContainerRuntime, name: str) -> dict[str, Any]:
+    """The inspection of the container with this name, id or beginning of one; UsageError when there is none."""
     try:
-        return engine.inspect(name)
-    except EngineRefused as refused:
+        return runtime.inspect(name)
+    except RequestRefused as refused:
         if refused.status != 404:
             raise
-        hint = f"`{engine.name.lower()} ps --all` lists those there are."
-        raise UsageError(f"{engine.name} has no container {name!r}. {hint}") from None
+        hint = f"`{runtime.name.lower()} ps --all` lists those there are."
+        raise UsageError(f"{runtime.name} has no container {name!r}. {hint}") from None
 
 
-def running_container(engine: Engine, name: str) -> dict[str, Any]:
+def running_container(runtime: ContainerRuntime, name: str) -> dict[str, Any]:
     """The same for one that runs; UsageError when it does not."""
-    told = find_container(engine, name)
-    if not told["State"].get("Running"):
-        raise UsageError(f"the container {name!r} does not run: it is {told['State'].get('Status', 'not started')}")
-    return told
+    inspection = find_container(runtime, name)
+    state = inspection["State"]
+    if not state.get("Running"):
+        raise UsageError(f"the container {name!r} does not run: it is {state.get('Status', 'not started')}")
+    return inspection
 
 
-def limits(told: dict[str, Any]) -> Requirement:
-    """What it may use of CPU and memory; engines write 0 for as much as there is."""
-    host = told.get("HostConfig") or {}
+def limits(inspection: dict[str, Any]) -> Requirement:
+    """What it may use of CPU and memory; container runtimes write 0 for as much as there is."""
+    host = inspection.get("HostConfig") or {}
     cpus = host.get("NanoCpus", 0) / 1e9
     if not cpus and host.get("CpuQuota", 0) > 0:
         cpus = host["CpuQuota"] / (host.get("CpuPeriod") or 100_000)
     return Requirement(cpus or None, host.get("Memory") or None)
 
 
-def kept_limits(taken: Requirement) -> list[str]:
-    """Which of its limits the kernel keeps: those that its engine has set."""
-    return [name for name, limit in (("memory", taken.memory_bytes), ("cpus", taken.cpus)) if limit is not None]
+def enforced_limits(limits_set: Requirement) -> list[str]:
+    """Which limits the kernel enforces: those that the container runtime has set."""
+    pairs = (("memory", limits_set.memory_bytes), ("cpus", limits_set.cpus))
+    return [name for name, limit in pairs if limit is not None]
 
 
-def describe(engine: Engine, told: dict[str, Any]) -> dict[str, Any]:
+def describe(runtime: ContainerRuntime, inspection: dict[str, Any]) -> dict[str, Any]:
     """What people ask of a container first. What is not known, or not limited, is absent."""
-    state, host, config = told["State"], told.get("HostConfig") or {}, told.get("Config") or {}
+    state, host, config = inspection["State"], inspection.get("HostConfig") or {}, inspection.get("Config") or {}
     entry: dict[str, Any] = {
-        "id": told["Id"],
-        "name": str(told.get("Name", "")).lstrip("/"),
-        "engine": f"{engine.name} {engine.version}",
-        "image": config.get("Image") or told.get("Image"),
+        "id": inspection["Id"],
+        "name": str(inspection.get("Name", "")).lstrip("/"),
+        "engine": f"{runtime.name} {runtime.version}",
+        "image": config.get("Image") or inspection.get("Image"),
         "command": [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])],
-        "created": told.get("Created"),
+        "created": inspection.get("Created"),
         "status": state.get("Status"),
         "pid": state.get("Pid") or None,
         "started": _moment(state.get("StartedAt")),
         "ended": None if state.get("Running") else _moment(state.get("FinishedAt")),
         "exit_code": None if state.get("Running") or not _moment(state.get("FinishedAt")) else state.get("ExitCode"),
         "oom_killed": state.get("OOMKilled") or None,
-        "limits": limits(told).asked(),
+        "limits": limits(inspection).asked(),
         "network": host.get("NetworkMode") or None,
         "run": (config.get("Labels") or {}).get("jobmeter.run"),
     }

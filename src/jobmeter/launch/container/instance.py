@@ -9,48 +9,48 @@ from jobmeter.collectors.container import ContainerStats
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup.container import ContainerGroup
 from jobmeter.kernel.cgroup.group import Group
-from jobmeter.kernel.cgroup.parent import Parent, group_of
+from jobmeter.kernel.cgroup.parent import ParentGroup, group_of
 from jobmeter.kernel.machine import Machine, read_text
-from jobmeter.launch.container.client import EngineGone
-from jobmeter.launch.container.runtime import Engine, State
+from jobmeter.launch.container.client import RuntimeUnreachable
+from jobmeter.launch.container.runtime import ContainerRuntime, ContainerState
 
 _LOOK = 0.2
 _LATE = 1.0
-"""Seconds by which an engine may note the start of a container later than its end."""
+"""Seconds by which a container runtime may note the start of a container later than its end."""
 
 
 class Container:
-    """A container that an engine made; also what collectors ask for figures."""
+    """A container of a container runtime; collectors read its stats."""
 
     def __init__(
-        self, engine: Engine, container: str, *, network: str | None = None, already_ran: bool = False
+        self, runtime: ContainerRuntime, container: str, *, network: str | None = None, already_ran: bool = False
     ) -> None:
-        self.engine = engine
+        self.runtime = runtime
         self.id = container
         self.already_ran = already_ran
         self.has_own_network = not (network or "").startswith(("container:", "ns:"))
 
     def stats(self) -> ContainerStats | None:
-        return self.engine.stats(self.id)
+        return self.runtime.stats(self.id)
 
     def remove(self, patience: float = 0.0) -> None:
         """Remove it, whatever it does. LaunchError when it cannot be, also not within `patience` seconds."""
         deadline = time.monotonic() + patience
         while True:
             try:
-                return self.engine.remove(self.id)
-            except EngineGone:
+                return self.runtime.remove(self.id)
+            except RuntimeUnreachable:
                 if time.monotonic() >= deadline:
                     raise
             time.sleep(_LOOK)
 
-    def visible_pid(self, state: State, machine: Machine) -> int:
+    def visible_pid(self, state: ContainerState, machine: Machine) -> int:
         """Its first process, if it can be seen from here; else 0.
 
-        An engine may be in a virtual machine, or outside the namespace this process is in: then the number
-        it tells is another process's here.
+        A container runtime may be in a virtual machine, or outside the namespace this process is in: then the number
+        it reports is another process's here.
         """
-        if not state.pid or not self.engine.is_local:
+        if not state.pid or not self.runtime.is_local:
             return 0
         try:
             if self.id in read_text(f"{machine.proc}/{state.pid}/cgroup"):
@@ -60,21 +60,21 @@ class Container:
         # Rootless: in a cgroup of its caller.
         return state.pid if _is_first(machine, state.pid) else 0
 
-    def first_process(self, parent: Parent, machine: Machine) -> int:
-        """The same without a question to the engine, of one below a group made here; 0 when that does not tell."""
+    def first_process(self, parent: ParentGroup, machine: Machine) -> int:
+        """The same by the group made above it, without asking the container runtime; 0 when it is not known so."""
         try:
             return next((pid for pid in self._own_group(parent).processes() if _is_first(machine, pid)), 0)
         except OSError:
             return 0
 
-    def _own_group(self, parent: Parent) -> Group:
-        return parent.below(f"libpod-{self.id}" if self.engine.is_podman else self.id)
+    def _own_group(self, parent: ParentGroup) -> Group:
+        return parent.below(f"libpod-{self.id}" if self.runtime.is_podman else self.id)
 
-    def group(self, parent: Parent | None, pid: int, machine: Machine) -> ContainerGroup:
-        """Its accounts, from the group made above it and the engine's own; NoData when neither can be read."""
+    def group(self, parent: ParentGroup | None, pid: int, machine: Machine) -> ContainerGroup:
+        """Its accounts: of the group made above it and its own; NoData when neither can be read."""
         if parent is not None and parent.group.cpu_nanoseconds():
             own = self._own_group(parent)
-            helpers = parent.below("conmon") if self.engine.is_podman else None
+            helpers = parent.below("conmon") if self.runtime.is_podman else None
             if helpers is not None and not os.path.isdir(helpers.path):
                 helpers = None
             return ContainerGroup(parent.group, own, helpers)
@@ -93,8 +93,8 @@ def _is_first(machine: Machine, pid: int) -> bool:
     return len(words) > 2 and words[-1] == "1"
 
 
-def running_seconds(state: State | None) -> float | None:
-    """How long it ran, by the engine's clock; None when that was set in between, or is not told.
+def running_seconds(state: ContainerState | None) -> float | None:
+    """How long it ran, by the container runtime's clock; None when that was set in between, or is not known.
 
     Of one that ended at once, Podman notes the end first and the start after it.
     """
@@ -104,9 +104,9 @@ def running_seconds(state: State | None) -> float | None:
     return max(seconds, 0.0) if seconds > -_LATE else None
 
 
-def monotonic_start(state: State, asked_at: float) -> float:
-    """When it started, by this process's clock: after it was asked for, also if its engine's clock is another."""
+def monotonic_start(state: ContainerState, requested_at: float) -> float:
+    """When it started, by this process's clock: after the request, also if the container runtime's clock differs."""
     now = time.monotonic()
     if state.started is None:
         return now
-    return min(max(now - (time.time() - state.started), asked_at), now)
+    return min(max(now - (time.time() - state.started), requested_at), now)

@@ -10,7 +10,7 @@ from jobmeter.kernel.cgroup.parent import sweep_parents
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.launch.container.podman import podman_address
-from jobmeter.launch.container.runtime import Engine, Found, open_engine
+from jobmeter.launch.container.runtime import ContainerRuntime, ListedContainer, open_runtime
 
 RUN = "jobmeter.run"
 _PATIENCE = 2.0
@@ -19,99 +19,101 @@ _PID, _START, _HOST, _BOOT = "jobmeter.pid", "jobmeter.start", "jobmeter.host", 
 
 def labels(run_id: str, machine: Machine) -> dict[str, str]:
     """Whose container it is: the run, and the process that looks after it."""
-    found = {RUN: run_id, _PID: str(os.getpid()), _HOST: _host(machine), _BOOT: _boot(machine)}
+    owner = {RUN: run_id, _PID: str(os.getpid()), _HOST: _host(machine), _BOOT: _boot(machine)}
     try:
         # Pids are reused: with its start time it is known whether that process still lives.
-        found[_START] = str(read_stat(machine, os.getpid()).start)
+        owner[_START] = str(read_stat(machine, os.getpid()).start)
     except (OSError, ValueError):
         pass  # no /proc here
-    return found
+    return owner
 
 
-def leftovers(engine: Engine, machine: Machine) -> list[Found]:
-    """The containers whose jobmeter no longer lives. Of those made from elsewhere that cannot be told."""
-    return [found for found in engine.labelled(RUN) if _is_left(found.labels, machine)]
+def leftovers(runtime: ContainerRuntime, machine: Machine) -> list[ListedContainer]:
+    """The containers whose jobmeter no longer lives. Of those made on another machine that is not known."""
+    return [container for container in runtime.labelled(RUN) if _is_left(container.labels, machine)]
 
 
-class Survey(NamedTuple):
-    """What is to be said of one engine."""
+class RuntimeCheck(NamedTuple):
+    """What `jobmeter doctor` shows of one container runtime."""
 
-    engine: str
-    says: str = ""
-    why_not: str | None = None
-    left: tuple[str, ...] = ()  # names of containers
-
-
-def survey(machine: Machine) -> list[Survey]:
-    """Look at Docker and Podman. A Podman that does not listen is not made to."""
-    return [_look_at(name, machine) for name in ("docker", "podman")]
+    runtime: str
+    description: str = ""
+    why_not: str | None = None  # why it cannot be used
+    leftovers: tuple[str, ...] = ()  # names of containers
 
 
-def _look_at(name: str, machine: Machine) -> Survey:
+def check_runtimes(machine: Machine) -> list[RuntimeCheck]:
+    """Check Docker and Podman. A Podman service that does not run is not started."""
+    return [_check_runtime(name, machine) for name in ("docker", "podman")]
+
+
+def _check_runtime(name: str, machine: Machine) -> RuntimeCheck:
     if name == "podman" and podman_address() is None:
         if podman_address(may_start=True) is None:
-            return Survey(name, why_not="not installed")
-        return Survey(name, "installed; it is made to listen when it is needed")
+            return RuntimeCheck(name, why_not="not installed")
+        return RuntimeCheck(name, "installed; its service is started when it is needed")
     try:
-        engine = open_engine(name)
+        runtime = open_runtime(name)
     except LaunchError as reason:
-        return Survey(name, why_not=str(reason))
+        return RuntimeCheck(name, why_not=str(reason))
     try:
-        why = engine.why_no_parent()
-        accounts = "a container's accounts are kept to the end" if why is None else f"{why}: figures may be at least"
-        left = tuple(found.name for found in leftovers(engine, machine))
-        return Survey(name, f"{engine.name} {engine.version} at {engine.address}, {accounts}", None, left)
+        why = runtime.why_no_parent()
+        accounts = (
+            "figures of containers are complete to their end" if why is None else f"{why}: figures may be at least"
+        )
+        names = tuple(container.name for container in leftovers(runtime, machine))
+        return RuntimeCheck(name, f"{runtime.name} {runtime.version} at {runtime.address}, {accounts}", None, names)
     except LaunchError as reason:
-        return Survey(name, why_not=str(reason))
+        return RuntimeCheck(name, why_not=str(reason))
     finally:
-        engine.close()
+        runtime.close()
 
 
-class Cleaned(NamedTuple):
+class Cleanup(NamedTuple):
     """What was removed, and what could not be."""
 
     containers: list[str]
     groups: list[str]
-    hindered: list[str]
+    failures: list[str]
 
 
-def clean(machine: Machine) -> Cleaned:
-    """Remove what killed runs left, with every engine that answers, and their cgroups."""
-    done = Cleaned([], [], [])
+def clean(machine: Machine) -> Cleanup:
+    """Remove what killed runs left, with every container runtime that answers, and their cgroups."""
+    done = Cleanup([], [], [])
     for name in ("docker", "podman"):
         try:
-            engine = open_engine(name)
+            runtime = open_runtime(name)
         except LaunchError:
             continue
         try:
-            _clean_engine(engine, machine, done)
+            _clean_runtime(runtime, machine, done)
         finally:
-            engine.close()
+            runtime.close()
     done.groups.extend(sweep_parents(machine, patience=_PATIENCE))
     return done
 
 
-def _clean_engine(engine: Engine, machine: Machine, done: Cleaned) -> None:
-    for found in leftovers(engine, machine):
+def _clean_runtime(runtime: ContainerRuntime, machine: Machine, done: Cleanup) -> None:
+    for container in leftovers(runtime, machine):
         try:
-            engine.remove(found.id)
-            done.containers.append(found.name)
+            runtime.remove(container.id)
+            done.containers.append(container.name)
         except LaunchError as error:
-            done.hindered.append(f"{found.name}: {error}")
+            done.failures.append(f"{container.name}: {error}")
 
 
-def _is_left(found: dict[str, str], machine: Machine) -> bool:
-    if found.get(_HOST) != _host(machine):
+def _is_left(owner: dict[str, str], machine: Machine) -> bool:
+    if owner.get(_HOST) != _host(machine):
         return False
-    if found.get(_BOOT) != _boot(machine):
+    if owner.get(_BOOT) != _boot(machine):
         return True
     try:
-        stat = read_stat(machine, int(found.get(_PID, "")))
+        stat = read_stat(machine, int(owner.get(_PID, "")))
     except ValueError:
         return False
     except OSError:
         return True
-    return stat.state in "ZX" or found.get(_START, str(stat.start)) != str(stat.start)
+    return stat.state in "ZX" or owner.get(_START, str(stat.start)) != str(stat.start)
 
 
 def _host(machine: Machine) -> str:

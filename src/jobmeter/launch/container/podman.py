@@ -1,4 +1,4 @@
-"""Podman has no daemon: finding its socket, or having it listen for as long as it is needed."""
+"""Podman has no daemon: finding its socket, or starting its service for as long as it is needed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from jobmeter.errors import LaunchError
 
 _PATIENCE = 20.0
 _IDLE = "60"
-"""Seconds without a question after which the service ends, should jobmeter be killed before it can end it."""
+"""Seconds without a request after which the service ends, should jobmeter be killed before it can end it."""
 
 
 def podman_address(*, may_start: bool = False) -> str | None:
-    """Where Podman listens; with `may_start`, also `podman` where it does not but could be made to."""
+    """Where Podman listens; with `may_start`, `podman` where its service could be started."""
     named = os.environ.get("CONTAINER_HOST")
     if named:
         return named
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    user_runtime = os.environ.get("XDG_RUNTIME_DIR")
     places = ["/run/podman/podman.sock"] if os.getuid() == 0 else []
-    if runtime:
-        places.append(f"{runtime}/podman/podman.sock")
+    if user_runtime:
+        places.append(f"{user_runtime}/podman/podman.sock")
     for path in places:
         if os.path.exists(path):
             return f"unix://{path}"
     return "podman" if may_start and shutil.which("podman") else None
 
 
-class Service:
+class PodmanService:
     """`podman system service` on a socket of its own."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: str) -> None:
@@ -49,15 +49,15 @@ class Service:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def start_service() -> Service:
-    """Have Podman listen. LaunchError when it is not there or cannot."""
+def start_service() -> PodmanService:
+    """Start its service. LaunchError when that is not possible."""
     program = shutil.which("podman")
     if program is None:
         raise LaunchError("there is no Podman here. Install it, or say where it listens with CONTAINER_HOST.")
     folder = tempfile.mkdtemp(prefix="jobmeter-podman-")
     socket, log = f"{folder}/podman.sock", f"{folder}/log"
     with open(log, "wb") as output:
-        # In a session of its own: Ctrl-C is for the job, and its engine must be there to see it end.
+        # In a session of its own: Ctrl-C is for the job, and its container runtime must be there to see it end.
         process = subprocess.Popen(
             [program, "system", "service", f"--time={_IDLE}", f"unix://{socket}"],
             cwd=folder,  # its conmon leaves a file `oom` where it was started
@@ -69,11 +69,11 @@ def start_service() -> Service:
     deadline = time.monotonic() + _PATIENCE
     while not os.path.exists(socket):
         if process.poll() is not None or time.monotonic() > deadline:
-            said = _last_line(log)
-            Service(process, folder).end()
-            raise LaunchError(f"Podman could not be made to listen: {said or 'it said nothing'}")
+            last_line = _last_line(log)
+            PodmanService(process, folder).end()
+            raise LaunchError(f"Podman's service could not be started: {last_line or 'no message'}")
         time.sleep(0.02)
-    return Service(process, folder)
+    return PodmanService(process, folder)
 
 
 def _last_line(path: str) -> str:

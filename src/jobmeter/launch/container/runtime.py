@@ -1,4 +1,4 @@
-"""A container engine: what jobmeter asks of Docker and Podman, with all that differs between them."""
+"""A container runtime: what jobmeter asks of Docker and Podman, with all that differs between them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from jobmeter.collectors.container import ContainerStats
 from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError, LaunchError
 from jobmeter.kernel.machine import cpu_count
 from jobmeter.launch.container import client as container_client
-from jobmeter.launch.container.client import EngineRefused
+from jobmeter.launch.container.client import RequestRefused
 from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.container.stats import parse_stats
 from jobmeter.model import Requirement
 
 _ONE_SHOT = (1, 41)
-"""The API from which one may ask for figures without a second of waiting for a second look."""
+"""The API version from which stats can be had without waiting a second for a second reading."""
 _PODMAN_WITH_GPUS = 5
 _PREPARING = re.compile(r"^preparing container \w+ for attach: ")
-"""How Podman begins what it says of a container that cannot be started."""
+"""How Podman's message about a container that cannot be started begins."""
 _PROGRAM = re.compile(r'exec: "(.+?)":|executable file `(.+?)`')
 """How runc and crun name the program."""
 _NOT_FOUND = ("not found in $PATH", "no such file or directory", "a command that was not found")
 _NOT_EXECUTABLE = ("permission denied", "is a directory")
 
 
-class State(NamedTuple):
-    """A container as its engine sees it; times are seconds since 1970 by the engine's clock."""
+class ContainerState(NamedTuple):
+    """A container as its container runtime sees it; times are seconds since 1970 by that one's clock."""
 
     status: str  # created running paused exited dead …
     running: bool
@@ -41,7 +41,7 @@ class State(NamedTuple):
     finished: float | None
 
 
-class Found(NamedTuple):
+class ListedContainer(NamedTuple):
     """A container in a list."""
 
     id: str
@@ -51,26 +51,26 @@ class Found(NamedTuple):
     labels: dict[str, str]
 
 
-class Engine:
-    """Every method raises EngineGone when the engine does not answer, and EngineRefused when it will not."""
+class ContainerRuntime:
+    """Docker or Podman. Every method raises RuntimeUnreachable without an answer, RequestRefused for an error."""
 
     def __init__(self, connection: container_client.Connection) -> None:
         self._connection = connection
         self._api = connection.api
         self.name = "Docker"
-        version = self._ask(self._api.version)
+        version = self._request(self._api.version)
         components = [component.get("Name", "") for component in version.get("Components") or []]
         self.is_podman = any("Podman" in name for name in components)
         if self.is_podman:
             self.name = "Podman"
         self.version = str(version.get("Version", ""))
-        self._about: dict[str, Any] = self._ask(self._api.info)
+        self._info: dict[str, Any] = self._request(self._api.info)
         numbers = str(version.get("ApiVersion", "1.24")).split(".")
         self._one_shot = tuple(int(number) for number in numbers[:2] if number.isdigit()) >= _ONE_SHOT
 
-    def _ask(self, question: Callable[..., Any], *words: Any, **options: Any) -> Any:
+    def _request(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:
         with container_client.translated(self.name, self._connection.address):
-            return question(*words, **options)
+            return call(*words, **options)
 
     @property
     def is_local(self) -> bool:
@@ -80,7 +80,7 @@ class Engine:
     @property
     def cpus(self) -> int:
         """How many CPUs its machine has."""
-        return int(self._about.get("NCPU") or 0) or cpu_count()
+        return int(self._info.get("NCPU") or 0) or cpu_count()
 
     @property
     def address(self) -> str:
@@ -90,16 +90,16 @@ class Engine:
         """Why its containers cannot be put below a cgroup made here; None when they can."""
         if not self.is_local:
             return f"{self.name} is on another machine"
-        if self._about.get("Rootless") or "name=rootless" in (self._about.get("SecurityOptions") or []):
+        if self._info.get("Rootless") or "name=rootless" in (self._info.get("SecurityOptions") or []):
             return f"{self.name} is rootless"
-        driver = self._about.get("CgroupDriver")
+        driver = self._info.get("CgroupDriver")
         return None if driver == "cgroupfs" else f"{self.name} leaves cgroups to {driver}"
 
-    def image_command(self, image: str, pull: str, tell: Callable[[str], None]) -> list[str]:
+    def image_command(self, image: str, pull: str, notify: Callable[[str], None]) -> list[str]:
         """The command that the image has of its own; the image is fetched if it is missing and `pull` allows it."""
         try:
-            config = self._ask(self._api.inspect_image, image).get("Config") or {}
-        except EngineRefused as refused:
+            config = self._request(self._api.inspect_image, image).get("Config") or {}
+        except RequestRefused as refused:
             if refused.status != 404:
                 raise
             if pull == "never":
@@ -107,17 +107,17 @@ class Engine:
                     f"{self.name} has no image {image}. "
                     f"Fetch it ({self.name.lower()} pull {image}), or leave out --pull never."
                 ) from None
-            self._pull(image, tell)
-            config = self._ask(self._api.inspect_image, image).get("Config") or {}
+            self._pull(image, notify)
+            config = self._request(self._api.inspect_image, image).get("Config") or {}
         return [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
 
-    def _pull(self, image: str, tell: Callable[[str], None]) -> None:
-        tell(f"{self.name} has no image {image} and fetches it")
+    def _pull(self, image: str, notify: Callable[[str], None]) -> None:
+        notify(f"{self.name} has no image {image} and fetches it")
         # Without a tag every tag would be fetched.
         name, tag = (image, None) if ":" in image.rpartition("/")[2] or "@" in image else (image, "latest")
         try:
-            lines = str(self._ask(self._api.pull, name, tag=tag)).splitlines()
-        except EngineRefused as refused:
+            lines = str(self._request(self._api.pull, name, tag=tag)).splitlines()
+        except RequestRefused as refused:
             raise LaunchError(f"{self.name} has no image {image} and cannot fetch it: {refused.reason}") from None
         for line in lines:
             with contextlib.suppress(ValueError):  # podman may add lines that are not JSON
@@ -137,32 +137,32 @@ class Engine:
         name: str,
         stdin: bool,
     ) -> str:
-        """Make a container that is not yet started, and return its id."""
+        """Create a container that is not yet started, and return its id."""
         from jobmeter.launch.container.create_request import create_body
 
         if options.gpus is not None and self.is_podman and int(self.version.split(".")[0]) < _PODMAN_WITH_GPUS:
             raise LaunchError(f"Podman {self.version} ignores --gpus through its API. Use Docker, or Podman 5.")
         body = create_body(options, command, requirement=requirement, parent=parent, labels=labels, stdin=stdin)
         try:
-            made = self._ask(self._api.create_container_from_config, body, name)
-        except EngineRefused as refused:
+            created = self._request(self._api.create_container_from_config, body, name)
+        except RequestRefused as refused:
             if "already in use" in refused.reason:
                 raise LaunchError(
                     f"{self.name}: a container named {name} is already there. "
                     f"Remove it ({self.name.lower()} rm {name}), or use another --container-name."
                 ) from None
             raise
-        return str(made["Id"])
+        return str(created["Id"])
 
     def attach(self, container: str, command: list[str], *, stdin: bool) -> socket.socket:
         """A socket with the output of the container, in frames, from its first byte on; what is sent is its input.
 
         Podman looks for the program already here: errors as for `start`.
         """
-        wanted = {"stdout": 1, "stderr": 1, "stream": 1, "stdin": int(stdin)}
+        streams = {"stdout": 1, "stderr": 1, "stream": 1, "stdin": int(stdin)}
         try:
-            stream = self._ask(self._api.attach_socket, container, wanted)
-        except EngineRefused as refused:
+            stream = self._request(self._api.attach_socket, container, streams)
+        except RequestRefused as refused:
             raise start_refused(refused, command) from None
         # A file over the socket, which shall not read ahead: nothing is sent before the start.
         connection: socket.socket = stream._sock if hasattr(stream, "_sock") else stream
@@ -171,44 +171,44 @@ class Engine:
     def start(self, container: str, command: list[str]) -> None:
         """Start it; CommandNotFound or CommandNotExecutable when the image has no such program."""
         try:
-            self._ask(self._api.start, container)
-        except EngineRefused as refused:
+            self._request(self._api.start, container)
+        except RequestRefused as refused:
             raise start_refused(refused, command) from None
 
-    def state(self, container: str) -> State:
-        told = self._ask(self._api.inspect_container, container)["State"]
-        return State(
-            status=str(told.get("Status", "")),
-            running=bool(told.get("Running")),
-            pid=int(told.get("Pid") or 0),
-            exit_code=int(told.get("ExitCode") or 0),
-            oom_killed=bool(told.get("OOMKilled")),
-            started=_seconds(told.get("StartedAt")),
-            finished=_seconds(told.get("FinishedAt")),
+    def state(self, container: str) -> ContainerState:
+        state = self._request(self._api.inspect_container, container)["State"]
+        return ContainerState(
+            status=str(state.get("Status", "")),
+            running=bool(state.get("Running")),
+            pid=int(state.get("Pid") or 0),
+            exit_code=int(state.get("ExitCode") or 0),
+            oom_killed=bool(state.get("OOMKilled")),
+            started=_seconds(state.get("StartedAt")),
+            finished=_seconds(state.get("FinishedAt")),
         )
 
     def inspect(self, container: str) -> dict[str, Any]:
-        """All the engine says of a container, known by id or name."""
-        told: dict[str, Any] = self._ask(self._api.inspect_container, container)
-        return told
+        """What `docker inspect` shows of a container, named by id or name."""
+        inspection: dict[str, Any] = self._request(self._api.inspect_container, container)
+        return inspection
 
     def wait(self, container: str) -> None:
         """Return when it does not run any more."""
-        self._ask(self._api.wait, container)
+        self._request(self._api.wait, container)
 
     def kill(self, container: str, number: int) -> None:
         """Send a signal to its first process; one that has ended is no error."""
         try:
-            self._ask(self._api.kill, container, number)
-        except EngineRefused as refused:
+            self._request(self._api.kill, container, number)
+        except RequestRefused as refused:
             if refused.status not in (404, 409) and "running" not in refused.reason:
                 raise
 
     def resume(self, container: str) -> None:
-        """Let one that is paused go on; one that is not is no error."""
+        """Resume one that is paused; one that is not is no error."""
         try:
-            self._ask(self._api.unpause, container)
-        except EngineRefused as refused:
+            self._request(self._api.unpause, container)
+        except RequestRefused as refused:
             if not 400 <= refused.status <= 500:
                 raise
 
@@ -216,8 +216,8 @@ class Engine:
         """Its figures by now; None when it does not run."""
         options = {"one_shot": True} if self._one_shot else {}
         try:
-            answer = self._ask(self._api.stats, container, stream=False, **options)
-        except EngineRefused as refused:
+            answer = self._request(self._api.stats, container, stream=False, **options)
+        except RequestRefused as refused:
             if refused.status in (404, 409):
                 return None
             raise
@@ -228,41 +228,41 @@ class Engine:
     def remove(self, container: str) -> None:
         """Remove it, running or not, with the volumes that have no name; one that is gone is no error."""
         try:
-            self._ask(self._api.remove_container, container, force=True, v=True)
-        except EngineRefused as refused:
+            self._request(self._api.remove_container, container, force=True, v=True)
+        except RequestRefused as refused:
             # 409: someone else is about to remove it.
             if refused.status not in (404, 409):
                 raise
 
-    def labelled(self, label: str) -> list[Found]:
+    def labelled(self, label: str) -> list[ListedContainer]:
         """The containers with a label, running or not."""
-        found = self._ask(self._api.containers, all=True, filters={"label": label})
+        entries = self._request(self._api.containers, all=True, filters={"label": label})
         return [
-            Found(
+            ListedContainer(
                 str(entry["Id"]),
                 str((entry.get("Names") or [""])[0]).lstrip("/"),
                 str(entry.get("Image", "")),
                 str(entry.get("State", "")),
                 dict(entry.get("Labels") or {}),
             )
-            for entry in found
+            for entry in entries
         ]
 
     def close(self) -> None:
         self._connection.close()
 
 
-def open_engine(name: str) -> Engine:
-    """The engine `name`, or with `auto` the first that answers. LaunchError, with what to do, when there is none."""
+def open_runtime(name: str) -> ContainerRuntime:
+    """Docker, Podman, or with `auto` the first that answers. LaunchError, with what to do, when there is none."""
     connection = container_client.connect(name)
     try:
-        return Engine(connection)
+        return ContainerRuntime(connection)
     except BaseException:
         connection.close()
         raise
 
 
-def start_refused(refused: EngineRefused, command: list[str]) -> JobmeterError:
+def start_refused(refused: RequestRefused, command: list[str]) -> JobmeterError:
     """The right error for a container that was not started: the program's fault, or not."""
     reason = _PREPARING.sub("", refused.reason)
     named = _PROGRAM.search(reason)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobmeter.errors import UsageError
 
-ENGINES = ("auto", "docker", "podman")
+RUNTIMES = ("auto", "docker", "podman")
 PULL = ("missing", "never")
 
 
@@ -85,11 +85,11 @@ def parse_gpus(text: str) -> Gpus:
 
 
 def check(options: ContainerOptions) -> None:
-    """UsageError for what no engine can do."""
+    """UsageError for what no container runtime can do."""
     if not options.image or options.image.startswith("-"):
         raise UsageError(f"--container: {options.image!r} is not the name of an image")
-    if options.engine not in ENGINES:
-        raise UsageError(f"--engine: {options.engine!r} is none of {', '.join(ENGINES)}")
+    if options.engine not in RUNTIMES:
+        raise UsageError(f"--engine: {options.engine!r} is none of {', '.join(RUNTIMES)}")
     if options.pull not in PULL:
         raise UsageError(f"--pull: {options.pull!r} is none of {', '.join(PULL)}")
 

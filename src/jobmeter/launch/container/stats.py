@@ -1,4 +1,4 @@
-"""What engines answer when asked for the figures of a container, in one form."""
+"""The stats of a container as Docker and Podman answer them, in one form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _sum(networks: list[dict[str, Any]], field: str) -> int | None:
 
 
 def _blocks(answer: dict[str, Any], operation: str) -> int | None:
-    """Bytes over all devices. An empty list is no device that was used, or no accounting: not told."""
+    """Bytes over all devices. An empty list is no device that was used, or no accounting: not known."""
     entries = (answer.get("blkio_stats") or {}).get("io_service_bytes_recursive")
     if not entries:
         return None

@@ -1,4 +1,4 @@
-"""The output of a container to where the output of a command would go, byte for byte, and input to it."""
+"""Relays the output of a container to where that of a command would go, byte for byte, and input to it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def input_of(streams: Streams | None) -> int | None:
     return descriptor if can_be_input(descriptor) else None
 
 
-def open_passage(
+def open_relay(
     connection: socket.socket, streams: Streams | None, stdin: int | None, on_closed: Callable[[], None]
-) -> Passage:
-    """A passage to where the job's output goes, with descriptors of its own."""
+) -> StreamRelay:
+    """A relay to where the job's output goes, with its own descriptors."""
     redirected = streams.redirected if streams else {}
-    return Passage(
+    return StreamRelay(
         connection,
         stdin=None if stdin is None else os.dup(stdin),
         stdout=_duplicate(redirected.get(1, 1)),
@@ -57,8 +57,8 @@ def _duplicate(descriptor: int) -> int:
         return os.open(os.devnull, os.O_WRONLY)
 
 
-class Passage:
-    """Passes on what comes out of `connection` until its end, in a thread, and in another what goes in."""
+class StreamRelay:
+    """Copies what comes out of `connection` until its end, in a thread, and in another what goes in."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class Passage:
         stderr: int,
         on_closed: Callable[[], None],
     ) -> None:
-        """`on_closed` is called when nobody reads the output any more. The descriptors are closed by the passage."""
+        """`on_closed` is called when nobody reads the output any more. The descriptors are closed by the relay."""
         self._connection = connection
         self._sinks: dict[int, int | None] = {1: stdout, 2: stderr}
         self._outputs = (stdout, stderr)
         self._input = stdin
         self._on_closed = on_closed
-        self._listens_since: float | None = None  # None while it waits for a reader, not for the engine
+        self._listens_since: float | None = None  # None while it waits for a reader, not for the container runtime
         self._hurried = False
         self._wake_read, self._wake_write = os.pipe()
         connection.settimeout(None)
@@ -90,13 +90,13 @@ class Passage:
             thread.start()
 
     def hurry(self) -> None:
-        """Someone wants the end: a reader that takes its time is waited for no longer than an engine."""
+        """The job is to end now: wait for a slow reader no longer than for the container runtime."""
         self._hurried = True
 
     def finish(self, patience: float) -> None:
-        """Pass on the rest, until an engine that does not say where it ends has been silent for `patience` seconds.
+        """Pass on the rest, until its end or until the container runtime sent nothing for `patience` seconds.
 
-        Whoever reads the output may take longer, unless one is to `hurry`.
+        Whoever reads the output may take longer, unless `hurry` was called.
         """
         os.write(self._wake_write, b"w")
         output, *inputs = self._threads
@@ -151,7 +151,7 @@ class Passage:
             try:
                 part = self._connection.recv(count - len(data))
             except OSError:
-                return b""  # the engine is gone
+                return b""  # the container runtime is gone
             finally:
                 self._listens_since = None
             if not part:
@@ -172,7 +172,7 @@ class Passage:
             self._on_closed()
 
     def _pass_input(self, source: int) -> None:
-        """Until its end, which the container is told, or the container's."""
+        """Until the end of the input, which is passed on, or that of the container."""
         poll = select.poll()
         poll.register(source, select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)

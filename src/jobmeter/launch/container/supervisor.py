@@ -1,4 +1,4 @@
-"""Sees a started container through to its end: its limit of time, signals, and an engine that may go away."""
+"""Follows a started container to its end: time limit, signals, and a container runtime that may go away."""
 
 from __future__ import annotations
 
@@ -12,100 +12,100 @@ from collections.abc import Callable
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine, read_text
-from jobmeter.kernel.pidfd import Held
-from jobmeter.launch.container.client import EngineGone, EngineRefused, is_missing
-from jobmeter.launch.container.runtime import Engine, State
+from jobmeter.kernel.pidfd import PidFd
+from jobmeter.launch.container.client import RequestRefused, RuntimeUnreachable, is_missing
+from jobmeter.launch.container.runtime import ContainerRuntime, ContainerState
 from jobmeter.launch.signals import ENDING
 from jobmeter.launch.supervisor import GRACE
 
 _SAME_CALL = 1.0
 _KILL_AGAIN = 0.5
-_ENGINE_PATIENCE = 30.0
-"""Seconds that an engine may be away before a container that it cannot tell of is lost."""
+_RUNTIME_PATIENCE = 30.0
+"""Seconds without an answer of the container runtime after which the outcome is `lost`."""
 _LONGEST_WAIT = 86400.0
 
 
 class ContainerSupervisor:
     """`wait` runs in one thread; `end` and `receive` may be called from any.
 
-    `pid` is the container's first process as it is seen here, or 0: then only the engine tells of its end.
+    `pid` is the container's first process as it is seen here, or 0: then only the container runtime reports its end.
     """
 
     def __init__(
         self,
-        engine: Engine,
+        runtime: ContainerRuntime,
         container: str,
         machine: Machine,
         *,
         pid: int,
-        runtime: float | None,
+        time_limit: float | None,
         at_exit: Callable[[], None],
     ) -> None:
         self.wait_status: int | None = None
-        self.state: State | None = None
+        self.state: ContainerState | None = None
         self.ended_by: str | None = None
         self.ended_at: float | None = None  # by this process's clock
-        self._engine = engine
+        self._runtime = runtime
         self._container = container
         self._machine = machine
         self._pid = pid
         self._at_exit = at_exit
         self._lock = threading.RLock()
-        self._runtime_ends = None if runtime is None else time.monotonic() + runtime
+        self._time_limit_ends = None if time_limit is None else time.monotonic() + time_limit
         self._kill_at: float | None = None
-        self._asked: dict[int, float] = {}  # signal → when it was last handed on
+        self._forwarded: dict[int, float] = {}  # signal → when it was last handed on
         self._stands_for: int | None = None  # the signal that SIGKILL was sent in place of
         self._killed = False
         self._ended = threading.Event()
         self.abandoned = False
         self._closed = False
         self._wake_read, self._wake_write = os.pipe()
-        self._held = self._hold()
+        self._pidfd = self._open_pidfd()
 
-    def _hold(self) -> Held | None:
+    def _open_pidfd(self) -> PidFd | None:
         try:
             if self._pid:
-                return Held(self._pid)
+                return PidFd(self._pid)
         except NoData:
             if not os.path.exists(f"{self._machine.proc}/{self._pid}"):
                 self._ended.set()
                 return None
-        threading.Thread(target=self._wait_for_engine, name="jobmeter-engine", daemon=True).start()
+        threading.Thread(target=self._wait_for_runtime, name="jobmeter-container", daemon=True).start()
         return None
 
-    def _wait_for_engine(self) -> None:
-        """Where the process cannot be held: the engine tells of the end, unless it is away for long."""
+    def _wait_for_runtime(self) -> None:
+        """Without a pidfd: the container runtime reports the end, unless it is away for long."""
         gone_since: float | None = None
         while not self._closed:
             try:
-                self._engine.wait(self._container)
+                self._runtime.wait(self._container)
                 break
-            except (EngineRefused, EngineGone) as error:
+            except (RequestRefused, RuntimeUnreachable) as error:
                 if is_missing(error):
                     break
                 gone_since = gone_since or time.monotonic()
-                if time.monotonic() - gone_since > _ENGINE_PATIENCE:
+                if time.monotonic() - gone_since > _RUNTIME_PATIENCE:
                     break
                 time.sleep(0.2)
         self._ended.set()
         self._wake()
 
     def wait(self) -> None:
-        """Return when the container has ended, and what its engine tells of it is known; or the engine is lost.
+        """Return when the container has ended and its state is known, or the container runtime is away for too long.
 
         Also when it is `abandoned`, and goes on.
         """
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
-        if self._held is not None:
-            poll.register(self._held, select.POLLIN)
+        if self._pidfd is not None:
+            poll.register(self._pidfd, select.POLLIN)
         while not self._ended.is_set():
             if self.abandoned:
                 return
-            ready = [descriptor for descriptor, _ in poll.poll(self._patience())]
+            ready = [descriptor for descriptor, _ in poll.poll(self._milliseconds_to_deadline())]
             if self._wake_read in ready:
                 os.read(self._wake_read, 4096)
-            if self._held is not None and self._held.fileno() in ready:
+            if self._pidfd is not None and self._pidfd.fileno() in ready:
                 self._ended.set()
             else:
                 self._meet_deadlines()
@@ -114,41 +114,41 @@ class ContainerSupervisor:
         self._learn_state()
         self._judge_signals()
 
-    def _patience(self) -> float | None:
+    def _milliseconds_to_deadline(self) -> float | None:
         """Milliseconds until the next deadline."""
-        deadlines = [t for t in (self._runtime_ends, self._kill_at) if t is not None]
+        deadlines = [t for t in (self._time_limit_ends, self._kill_at) if t is not None]
         if not deadlines:
             return None
         return min(max(min(deadlines) - time.monotonic(), 0.0), _LONGEST_WAIT) * 1000
 
     def _meet_deadlines(self) -> None:
         now = time.monotonic()
-        if self._runtime_ends is not None and now >= self._runtime_ends:
-            self._runtime_ends = None
+        if self._time_limit_ends is not None and now >= self._time_limit_ends:
+            self._time_limit_ends = None
             self.end("timeout")
         if self._kill_at is not None and now >= self._kill_at:
             self._kill()
 
     def _learn_state(self) -> None:
-        """Ask the engine until it has noticed the end itself. One that restarts takes a while."""
-        deadline = time.monotonic() + _ENGINE_PATIENCE
+        """Ask the container runtime until it has noticed the end itself. One that restarts takes a while."""
+        deadline = time.monotonic() + _RUNTIME_PATIENCE
         while time.monotonic() < deadline:
             try:
-                state = self._engine.state(self._container)
+                state = self._runtime.state(self._container)
                 if not state.running and state.status != "stopping":
                     self.state = state
                     break
-            except (EngineRefused, EngineGone) as error:
+            except (RequestRefused, RuntimeUnreachable) as error:
                 if is_missing(error):
                     break  # someone removed it
                 time.sleep(0.2)
             time.sleep(0.01)
-        told = self._held.wait_status() if self._held is not None else None
-        if told is None and self.state is not None:
-            # 128 and a signal is how engines tell of a signal; a program may exit with such a code too.
+        status = self._pidfd.wait_status() if self._pidfd is not None else None
+        if status is None and self.state is not None:
+            # Container runtimes report a signal as 128 + its number; a program may exit with such a code too.
             code = self.state.exit_code
-            told = code - 128 if 128 < code < 128 + signal.NSIG else code << 8
-        self.wait_status = told
+            status = code - 128 if 128 < code < 128 + signal.NSIG else code << 8
+        self.wait_status = status
 
     def _judge_signals(self) -> None:
         with self._lock:
@@ -158,30 +158,30 @@ class ContainerSupervisor:
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             if number == signal.SIGKILL and self._stands_for is not None:
                 number = self.wait_status = self._stands_for
-            recently = self._asked and time.monotonic() - max(self._asked.values()) < GRACE
-            if number in self._asked or recently:
+            recently = self._forwarded and time.monotonic() - max(self._forwarded.values()) < GRACE
+            if number in self._forwarded or recently:
                 self.ended_by = self.ended_by or "cancelled"
 
     def end(self, reason: str, *, at_once: bool = False) -> None:
-        """End the container, because of `reason`; `at_once` spares the farewell."""
+        """End the container, because of `reason`; `at_once` without SIGTERM and time to end by itself."""
         with self._lock:
             self.ended_by = self.ended_by or reason
             if at_once:
                 self._kill()
             else:
                 self._kill_at = time.monotonic() + GRACE
-                self._tell(signal.SIGTERM)
+                self._send_ending(signal.SIGTERM)
             self._wake()
 
     def abandon(self) -> None:
-        """Leave the container to itself; `wait` returns."""
+        """Follow it no longer; `wait` returns."""
         self.abandoned = True
         self._wake()
 
     def receive(self, number: int, from_terminal: bool) -> None:
         """Hand a signal on to the first process, from the terminal too, to which a container does not belong.
 
-        A container that ignores one which asks it to end is killed when that is sent again.
+        A container that ignores one which should end it is killed when that is sent again.
         """
         with self._lock:
             if number == getattr(signal, "SIGWINCH", None):
@@ -190,25 +190,25 @@ class ContainerSupervisor:
                 self._send(number)
                 return
             now = time.monotonic()
-            before, self._asked[number] = self._asked.get(number), now
+            before, self._forwarded[number] = self._forwarded.get(number), now
             if before is not None and now - before > _SAME_CALL:
                 self.end("cancelled", at_once=True)
             else:
-                self._tell(number)
+                self._send_ending(number)
 
     def nobody_reads(self) -> None:
         """Its output has no reader any more: it ends as a command would that writes there."""
         with self._lock:
             self._stands_for = self._stands_for or signal.SIGPIPE
-            # Not here: whoever calls reads the output, without which an engine does not get to the signal.
+            # Not here: the caller reads the output, and Docker handles no signal while it waits for a reader.
             self._kill_at = time.monotonic()
             self._wake()
 
-    def _tell(self, number: int) -> None:
+    def _send_ending(self, number: int) -> None:
         """Send a signal that would end a command.
 
-        The first process of a container is spared the signals it does not handle, alone of all
-        processes. What would have ended as a command ends as a container too.
+        The kernel drops signals that the first process of a container does not handle. What would have
+        ended as a command ends as a container too.
         """
         if self._leaves_to_default(number):
             self._stands_for = self._stands_for or number
@@ -217,11 +217,11 @@ class ContainerSupervisor:
             self._send(number)
 
     def _kill(self) -> None:
-        """Kill it, and again until it has ended: one that is paused ends only when its engine lets it go on."""
+        """Kill it, and again until it has ended: one that is paused ends only once it is resumed."""
         self._send(signal.SIGKILL)
         if self._killed and not self._ended.is_set():
-            with contextlib.suppress(EngineGone, EngineRefused):
-                self._engine.resume(self._container)
+            with contextlib.suppress(RuntimeUnreachable, RequestRefused):
+                self._runtime.resume(self._container)
         self._killed = True
         self._kill_at = time.monotonic() + _KILL_AGAIN
         self._wake()
@@ -247,14 +247,14 @@ class ContainerSupervisor:
         if self._ended.is_set() or self._closed:
             return
         try:
-            if self._held is not None:
-                # Not through the engine, which may answer only after it has tidied up, and its accounts with it.
-                self._held.send(number)
+            if self._pidfd is not None:
+                # Not through the container runtime, which may answer only after it has removed the cgroup.
+                self._pidfd.send(number)
                 return
         except OSError:
-            pass  # not our process: its engine may
-        with contextlib.suppress(EngineGone, EngineRefused):
-            self._engine.kill(self._container, number)
+            pass  # not our process: its container runtime may
+        with contextlib.suppress(RuntimeUnreachable, RequestRefused):
+            self._runtime.kill(self._container, number)
 
     def _wake(self) -> None:
         with self._lock:
@@ -266,7 +266,7 @@ class ContainerSupervisor:
             if self._closed:
                 return
             self._closed = True
-            if self._held is not None:
-                self._held.close()
+            if self._pidfd is not None:
+                self._pidfd.close()
             os.close(self._wake_read)
             os.close(self._wake_write)

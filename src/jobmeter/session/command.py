@@ -1,0 +1,289 @@
+"""A command that is launched here."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobmeter.analyse.headline import MEMORY_TOTAL as MEMORY_NOW
+from jobmeter.analyse.headline import memory_now
+from jobmeter.analyse.outcome import outcome
+from jobmeter.collectors.contract import Ending, Reaped, Target
+from jobmeter.errors import NoData, UsageError
+from jobmeter.kernel.cgroup.group import JobGroup, create_group, enclosing_oom_kills
+from jobmeter.kernel.machine import read_bytes
+from jobmeter.kernel.procfs import Identity, printable, read_stat
+from jobmeter.kernel.subreaper import become_subreaper
+from jobmeter.launch.spawn import LaunchedJob, Streams, spawn
+from jobmeter.launch.supervisor import Supervisor
+from jobmeter.meter.watch import Sample
+from jobmeter.model import Outcome, Requirement
+from jobmeter.session.measuring import JobEnd, Measuring, OpenJob, ignore
+from jobmeter.session.outputs import check_outputs
+
+if TYPE_CHECKING:
+    from jobmeter.launch.members import Members
+
+ORPHANS = ("leave", "wait", "end")
+
+
+class JobOptions(NamedTuple):
+    """A command to run, what it requests, and what becomes of processes that it leaves running."""
+
+    command: list[str]
+    directory: str | None = None
+    environment: dict[str, str] | None = None
+    streams: Streams | None = None
+    requirement: Requirement = Requirement()
+    enforce: bool = False
+    orphans: str = "leave"
+    outputs: tuple[str, ...] = ()  # files it is to make
+    own_session: bool = False  # without a terminal, and out of reach of what is sent to our group
+
+
+class LaunchedCommand:
+    """A command that is launched here, under a shepherd of its own. See `session.contract.JobControl`."""
+
+    in_container = False
+
+    def __init__(
+        self, job: JobOptions, *, before_exec: Callable[[LaunchedJob], None] = ignore, adopt: bool = False
+    ) -> None:
+        """UsageError for options that mean nothing. `before_exec` is called once the job is there, and held.
+
+        With `adopt`, for a process that serves this job alone, the job's processes become its children if
+        their shepherd is killed: then none of them is lost, and how they end is known.
+        """
+        _check(job)
+        self._job = job
+        self._before_exec = before_exec
+        self._adopt = adopt
+        self._measuring: Measuring
+        self._launched: LaunchedJob
+        self._is_launched = False
+        self._supervisor: Supervisor | None = None
+        self._group: JobGroup | None = None
+        self._running = threading.Event()
+        self._cancelled = False
+
+    def prepare(self, measuring: Measuring) -> None:
+        self._measuring = measuring
+
+    def open(self) -> OpenJob:
+        job = self._job
+        self._group = self._make_group()
+        self._adopt = self._adopt and become_subreaper()
+        self._launched = spawn(
+            job.command,
+            environment=own_environment() if job.environment is None else job.environment,
+            directory=job.directory,
+            streams=job.streams,
+            own_session=job.own_session,
+        )
+        self._is_launched = True
+        self._launched.group = self._group.path if self._group is not None else None
+        self._before_exec(self._launched)
+        self._oom_kills_before = enclosing_oom_kills(self._measuring.machine)
+        self._enter_group()
+        directory = job.directory or present_directory()
+        return OpenJob(self._target(), job.command, directory, job.requirement, on_levels=self._check_memory)
+
+    def run(self) -> None:
+        job = self._job
+        self._supervisor = Supervisor(
+            self._launched,
+            self._measuring.machine,
+            orphans=job.orphans,
+            time_limit=job.requirement.runtime_seconds if job.enforce else None,
+            before_reaping=self._measuring.watch.sample_at_exit,
+            find_members=self._find_members,
+        )
+        self._launched.execute()
+        self._running.set()
+
+    def wait(self) -> None:
+        self._followed().wait()
+
+    def receive(self, number: int, from_terminal: bool) -> None:
+        """Forward a signal to the job, once it runs."""
+        self._running.wait()
+        self._followed().receive(number, from_terminal)
+
+    def stop(self, *, at_once: bool) -> None:
+        """End the job, with everything it started."""
+        supervisor = self._followed()
+        if not supervisor.main_ended:
+            self._cancelled = True
+        supervisor.end("cancelled", at_once=at_once)
+
+    def _followed(self) -> Supervisor:
+        assert self._supervisor is not None, "it was not started"
+        return self._supervisor
+
+    def _find_members(self) -> Members:
+        """The processes of a job whose shepherd was killed, by what is known of them."""
+        from jobmeter.launch.members import Members
+
+        known = [use.identity for use in self._measuring.watch.live_processes()]
+        known += [self._identity(self._launched.main)]
+        return Members(
+            self._measuring.machine,
+            self._identity(self._launched.shepherd),
+            known,
+            group=self._launched.group,
+            adopter=os.getpid() if self._adopt else None,
+        )
+
+    def _identity(self, pid: int) -> Identity:
+        try:
+            return Identity(pid, read_stat(self._measuring.machine, pid).start)
+        except (OSError, ValueError):
+            return Identity(pid, -1)  # gone
+
+    def _target(self) -> Target:
+        return Target(
+            root=self._launched.shepherd,
+            main=self._launched.main,
+            group=self._group,
+            machine=self._measuring.machine,
+            command=printable(b" ".join(map(os.fsencode, self._job.command))),
+        )
+
+    def _make_group(self) -> JobGroup | None:
+        if not self._measuring.sources.wants("cgroup") and not self._job.enforce:
+            return None
+        try:
+            return create_group(self._measuring.machine, self._measuring.id)
+        except NoData as reason:
+            self._measuring.sources.why_not["cgroup"] = str(reason)
+            if (
+                self._job.enforce
+                and self._job.requirement.memory_bytes
+                and not self._measuring.sources.wants_any(MEMORY_NOW)
+            ):
+                self._measuring.warn("--enforce: --memory is no limit here: no cgroup, and memory is not measured")
+            return None
+
+    def _enter_group(self) -> None:
+        if self._group is None:
+            return
+        try:
+            self._group.add(self._launched.main)
+        except OSError as error:
+            self._measuring.sources.why_not["cgroup"] = f"{self._group.path}: {error.strerror}"
+            self._remove_group()
+            return
+        if self._job.enforce:
+            self._limit(self._group, self._job.requirement)
+
+    def _limit(self, group: JobGroup, requirement: Requirement) -> None:
+        enforced = self._measuring.enforced
+        try:
+            if requirement.memory_bytes is not None:
+                group.limit_memory(requirement.memory_bytes)
+                enforced.append("memory")
+            if requirement.cpus is not None:
+                group.limit_cpus(requirement.cpus)
+                enforced.append("cpus")
+        except (OSError, NoData) as error:
+            self._measuring.warn(f"--enforce: a limit cannot be set here: {error}")
+
+    def _check_memory(self, sample: Sample) -> None:
+        if self._job.enforce and self._over_memory(sample) and self._supervisor is not None:
+            self._supervisor.end("oom", at_once=True)
+
+    def _over_memory(self, sample: Sample) -> bool:
+        """Whether the job exceeds its limit; where the kernel enforces that, whether it killed for it."""
+        limit = self._job.requirement.memory_bytes
+        if limit is None:
+            return False
+        if self._group is not None and (kills := self._group.oom_kills()) is not None:
+            return kills > 0
+        used = memory_now(sample.values)
+        return used is not None and used > limit
+
+    def end(self) -> JobEnd:
+        supervisor, complete = self._followed(), True
+        used = supervisor.reaped
+        reaped = () if used is None else (Reaped(used.user_us / 1e6, used.system_us / 1e6, used.maxrss_kib * 1024),)
+        if supervisor.shepherd_killed:
+            complete = self._note_killed_shepherd()
+        return JobEnd(Ending(reaped, self._launched.launcher_bytes()), supervisor.left_running, complete=complete)
+
+    def _note_killed_shepherd(self) -> bool:
+        """Have the record say so; False when some processes of the job may not have been found any more.
+
+        What follows the tree of processes, or is known to the shepherd alone, may lack some of them. A cgroup has
+        them all, and perf events too, once all have ended.
+        """
+        self._measuring.provenance["shepherd_killed"] = True
+        self._measuring.uncertain = ("proc_", "ps_", "psutil_", "rusage_", *(() if self._adopt else ("perf_",)))
+        return self._adopt or self._group is not None
+
+    def outcome(self) -> Outcome:
+        supervisor = self._followed()
+        result = outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills(supervisor))
+        # One that was sent SIGTERM may exit with 0 for ending in good order: that does not make its work done.
+        if self._cancelled and result.status == "completed":
+            return result._replace(status="cancelled")
+        return check_outputs(result, self._job.outputs, self._measuring)
+
+    def _oom_kills(self, supervisor: Supervisor) -> int:
+        """The kernel's count for this job; of the cgroup around it, when it has none of its own."""
+        if self._group is not None and (kills := self._group.oom_kills()) is not None:
+            return kills
+        status = supervisor.wait_status
+        killed = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == 9
+        if not killed or supervisor.ended_by is not None or self._oom_kills_before is None:
+            return 0
+        after = enclosing_oom_kills(self._measuring.machine)
+        return 0 if after is None else after - self._oom_kills_before
+
+    def close(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.close()
+        if self._is_launched:
+            self._launched.close()  # one that was not to execute its program yet never will
+            self._is_launched = False
+        self._remove_group()
+
+    def _remove_group(self) -> None:
+        if self._group is not None:
+            self._group.remove()
+            self._group = None
+
+
+def _check(job: JobOptions) -> None:
+    if job.orphans not in ORPHANS:
+        raise UsageError(f"--orphans: {job.orphans!r} is none of {', '.join(ORPHANS)}")
+    if not job.command:
+        raise UsageError("there is no command to run")
+    if any("\0" in word for word in job.command):
+        raise UsageError(f"{job.command[0]!r}: a word of the command has a NUL in it, which no program can be given")
+    if job.directory is not None and not os.path.isdir(job.directory):
+        raise UsageError(f"{job.directory}: there is no such directory to run in")
+    for name, value in job.requirement.asked().items():
+        if not 0 < value < float("inf"):
+            raise UsageError(f"{name}: {value} is not a number above 0")
+
+
+def own_environment() -> dict[str, str]:
+    """The environment this process was given: in the C locale Python adds LC_CTYPE (PEP 538)."""
+    environment = dict(os.environ)
+    if environment.get("LC_CTYPE") == "C.UTF-8":
+        try:
+            given = read_bytes("/proc/self/environ").split(b"\0")
+        except OSError:
+            return environment
+        if b"LC_CTYPE=C.UTF-8" not in given:
+            del environment["LC_CTYPE"]
+    return environment
+
+
+def present_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was deleted

@@ -1,0 +1,99 @@
+"""A container that runs, until its end: what is the same for one that was started here and one that was found."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from jobmeter.analyse.outcome import outcome
+from jobmeter.collectors.contract import Target
+from jobmeter.errors import NoData
+from jobmeter.kernel.cgroup.container import ContainerGroup
+from jobmeter.kernel.cgroup.parent import ParentGroup
+from jobmeter.launch.container.instance import Container
+from jobmeter.launch.container.supervisor import ContainerSupervisor
+from jobmeter.model import Outcome
+from jobmeter.session.measuring import Measuring
+
+_AT_THE_LIMIT = 0.99
+
+
+class FollowedContainer:
+    """Its first process, its accounts and, from `follow` on, who waits for its end."""
+
+    def __init__(
+        self, container: Container, measuring: Measuring, *, image: str, pid: int, parent: ParentGroup | None = None
+    ) -> None:
+        """`pid` is its first process as it is seen here, or 0. `parent` is a group that was made above it."""
+        self.group: ContainerGroup | None = None
+        self.supervisor: ContainerSupervisor | None = None
+        self._container = container
+        self._measuring = measuring
+        self._pid = pid
+        try:
+            self.group = container.group(parent, pid, measuring.machine)
+        except NoData as reason:
+            measuring.sources.why_not["cgroup"] = str(reason)
+        runtime = container.runtime
+        measuring.provenance["container"] = {
+            "image": image,
+            "engine": runtime.name.lower(),
+            "engine_version": runtime.version,
+            "id": container.id,
+        }
+
+    def target(self) -> Target:
+        return Target(
+            root=self._pid,
+            main=self._pid,
+            root_is_job=True,
+            group=self.group,
+            machine=self._measuring.machine,
+            container=self._container,
+        )
+
+    def follow(self, *, time_limit: float | None = None) -> ContainerSupervisor:
+        """Wait for its end from now on."""
+        self.supervisor = ContainerSupervisor(
+            self._container.runtime,
+            self._container.id,
+            self._measuring.machine,
+            pid=self._pid,
+            time_limit=time_limit,
+            at_exit=self._read_at_exit,
+        )
+        return self.supervisor
+
+    def supervised(self) -> ContainerSupervisor:
+        assert self.supervisor is not None, "it was not started"
+        return self.supervisor
+
+    def _read_at_exit(self) -> None:
+        """Every process has ended, and the container runtime is about to remove its cgroup."""
+        if self.group is not None:
+            self.group.last_look()
+        self._measuring.watch.end_levels()
+        self._measuring.watch.sample_now()
+
+    def outcome(self, memory_limit: int | None) -> Outcome:
+        """How it ended; `lost` when that is not known."""
+        supervisor = self.supervised()
+        kills = (self.group.oom_kills() if self.group else None) or 0
+        if not kills and (supervisor.state is not None and supervisor.state.oom_killed):
+            kills = 1
+        if not kills and self._killed_at_its_limit(supervisor, memory_limit):
+            kills = 1
+        return outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=kills)
+
+    def _killed_at_its_limit(self, supervisor: ContainerSupervisor, limit: int | None) -> bool:
+        """Podman on cgroup v1 reports no OOM kill: a SIGKILL that was not ours, of a container at its limit."""
+        status, peak = supervisor.wait_status, self.group.memory_peak() if self.group else None
+        killed = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        at_limit = limit is not None and peak is not None and peak >= limit * _AT_THE_LIMIT
+        return killed and at_limit and supervisor.ended_by is None
+
+    def close(self) -> None:
+        if self.supervisor is not None:
+            self.supervisor.close()
+        if self.group is not None:
+            self.group.close()

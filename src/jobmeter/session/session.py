@@ -1,0 +1,132 @@
+"""One run from its start to its record: the same for every kind of job."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jobmeter.errors import JobmeterError
+from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.meter.meter import Meter
+from jobmeter.meter.watch import Sample
+from jobmeter.model import Outcome, Record
+from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
+
+if TYPE_CHECKING:
+    from jobmeter.session.contract import JobControl
+
+
+class Session:
+    """`start` it, then `wait` for its record; `stop`, from any thread, makes `wait` return.
+
+    Once the job runs, nothing that fails in the measuring changes how the job ends, or what is known of that.
+    """
+
+    def __init__(
+        self,
+        job: JobControl,
+        options: MeasureOptions = USUAL,
+        *,
+        meter: Meter | None = None,
+        machine: Machine = THIS_MACHINE,
+        warn: Callable[[str], None] = ignore,
+        on_sample: Callable[[Sample], None] = ignore,
+    ) -> None:
+        """UsageError, before anything is started, for options that mean nothing."""
+        if job.in_container:
+            from jobmeter.collectors.container import with_container
+
+            options = options._replace(measurements=with_container(options.measurements))
+        self.outcome: Outcome
+        self._job = job
+        self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=on_sample)
+        self._prepared = self._runs = self._stop_requested = False
+        self._lock = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        return self._measuring.id
+
+    @property
+    def journal_path(self) -> str | None:
+        return self._measuring.journal.path if self._measuring.journal is not None else None
+
+    def prepare(self) -> None:
+        """Check the job and fetch what takes long, before anything is started; `start` does it, if it was not done."""
+        if not self._prepared:
+            self._job.prepare(self._measuring)
+            self._prepared = True
+
+    def start(self) -> None:
+        """Start the job and measure it. JobmeterError when that is not possible; then nothing is left of it."""
+        self.prepare()
+        try:
+            self._measuring.begin(self._job.open())
+            self._measuring.go()
+            self._job.run()
+        except BaseException:
+            self._close(discard=True)
+            raise
+        with self._lock:
+            self._runs = True
+            stop_requested = self._stop_requested
+        if stop_requested:
+            self._job.stop(at_once=False)
+        self._measuring.sync()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End the run: a job that was launched here with everything it started, of any other the measuring alone.
+
+        `at_once` does without SIGTERM and the time to end by itself. Before `start` has returned, it stops then.
+        """
+        with self._lock:
+            self._stop_requested = True
+            if not self._runs:
+                return
+        self._job.stop(at_once=at_once)
+
+    def wait(self) -> Record:
+        """Wait for the end of the job, or for `stop`, and return the run record."""
+        try:
+            self._job.wait()
+        except JobmeterError:
+            # It never became the program it was to be: there is nothing to record.
+            self._close(discard=True)
+            raise
+        except BaseException:
+            try:
+                self._stop_and_wait()
+            finally:
+                self._conclude()
+            raise
+        return self._conclude()
+
+    def record_so_far(self) -> Record:
+        """The record of a run that goes on, with the status `running` and no end."""
+        return self._measuring.record_so_far()
+
+    def _stop_and_wait(self) -> None:
+        """Before an exception is passed on; another one, as a second Ctrl-C, allows the job no more time."""
+        try:
+            self._job.stop(at_once=False)
+            self._job.wait()
+        except BaseException:
+            self._job.stop(at_once=True)
+            self._job.wait()
+            raise
+
+    def _conclude(self) -> Record:
+        try:
+            end = self._job.end()
+            self._measuring.finish(end)
+            self.outcome = self._job.outcome()
+            return self._measuring.record(end, self.outcome)
+        finally:  # whatever interrupts us, nothing stays
+            self._close()
+
+    def _close(self, *, discard: bool = False) -> None:
+        try:
+            self._measuring.close(discard=discard)
+        finally:
+            self._job.close()
