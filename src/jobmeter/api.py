@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobmeter.meter.meter import Meter
-from jobmeter.model import Record, Requirement
+from jobmeter.model import Requirement
+from jobmeter.record.read import figure_value
 from jobmeter.session.attach import Attachment
 from jobmeter.session.measuring import MeasureOptions
 from jobmeter.session.run import JobOptions, Session
@@ -22,6 +23,7 @@ from jobmeter.units import parse_bytes, parse_seconds
 
 if TYPE_CHECKING:
     from jobmeter.launch.container.spec import ContainerOptions
+    from jobmeter.record.types import Record
     from jobmeter.session.container import ContainerSession
     from jobmeter.workflow.run import Result as WorkflowResult
 
@@ -37,7 +39,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        return str(self.record["id"])
+        return self.record["id"]
 
     @property
     def status(self) -> str:
@@ -47,12 +49,11 @@ class Run:
     @property
     def exit_code(self) -> int | None:
         """The job's exit code; None when a signal ended it."""
-        code: int | None = self.record["outcome"]["exit_code"]
-        return code
+        return self.record["outcome"]["exit_code"]
 
     @property
     def wall_seconds(self) -> float:
-        return float(self.record["wall_seconds"])
+        return self.record["wall_seconds"]
 
     @property
     def cpu_seconds(self) -> float | None:
@@ -64,8 +65,7 @@ class Run:
 
     def figure(self, name: str) -> float | None:
         """A headline figure of the record's `usage`; None when it was not measured."""
-        value: float | None = self.record["usage"].get(name, {}).get("value")
-        return value
+        return figure_value(self.record, name)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.record['name']} {self.status}>"

@@ -29,7 +29,7 @@ class Commands:
         printed = self._capture.readouterr()
         return Printed(code, printed.out, printed.err)
 
-    def keep(self, *runs: dict[str, Any]) -> Commands:
+    def keep(self, *runs: Any) -> Commands:
         """Keep these runs, or five of three jobs."""
         kept(self.folder, *(runs or five()))
         return self

@@ -27,7 +27,7 @@ def burn_for(seconds, path):
 
 
 class Metered(NamedTuple):
-    record: dict[str, Any]
+    record: Any
     samples: list[Sample]
 
     def total(self, key: str) -> float:

@@ -40,12 +40,12 @@ def unfinished(items: Iterable[Item]) -> int:
     return sum(isinstance(item, Unfinished) for item in items)
 
 
-def named(items: Iterable[Item], name: str) -> dict[str, Any]:
+def named(items: Iterable[Item], name: str) -> Any:
     """The record of the run of this name."""
     return next(run.record for run in runs(items) if run.record["name"] == name)
 
 
-def figure(record: dict[str, Any], name: str) -> tuple[Any, str, str] | None:
+def figure(record: Any, name: str) -> tuple[Any, str, str] | None:
     """A headline figure: value, source, quality."""
     found = record["usage"].get(name)
     return None if found is None else (found["value"], found["from"], found["quality"])

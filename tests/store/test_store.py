@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,7 +186,8 @@ def test_runs_from_elsewhere_are_kept_like_any_other(tmp_path: Path) -> None:
 def test_times_of_other_forms_sort_among_ours(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for run_id, started in (("b", "2026-01-31T14:30:00+02:00"), ("a", "2026-01-31T12:00:00Z"), ("c", "no time")):
-        store.add({**record(run_id), "started": started})
+        run: Any = {**record(run_id), "started": started}
+        store.add(run)
     assert ["b", "a", "c"] == ids(store)
     assert ["b"] == ids(store, since=1769860801.0)
 

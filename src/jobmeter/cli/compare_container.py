@@ -16,10 +16,10 @@ from jobmeter.cli.shared.progress import counted
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
-from jobmeter.model import Record
 from jobmeter.session.run import JobOptions, Session
 
 if TYPE_CHECKING:
+    from jobmeter.record.types import Record
     from jobmeter.session.container import ContainerSession
 
 _RUNS = 10

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jobmeter.engines.contract import Ended, OnEnd, Task
 from jobmeter.engines.guard import Guard
@@ -17,9 +17,12 @@ from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Launched, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record
+from jobmeter.model import Outcome
 from jobmeter.session.measuring import MeasureOptions, Measuring
 from jobmeter.session.run import JobOptions, Session, present_directory
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 
 class AnySession(Protocol):

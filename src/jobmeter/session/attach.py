@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import UsageError
@@ -13,8 +14,11 @@ from jobmeter.kernel.procfs import read_stat
 from jobmeter.launch.signals import Herd
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record, Requirement
+from jobmeter.model import Outcome, Requirement
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _LOOK = 0.2
 """Seconds between looks at whether the tree still lives: others' children send us no word of their end."""

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from jobmeter.analyse.headline import CpuSpan, memory_now
 from jobmeter.collectors.container import with_container
@@ -25,11 +26,14 @@ from jobmeter.launch.container.supervisor import ContainerSupervisor
 from jobmeter.launch.signals import ENDING
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record
+from jobmeter.model import Outcome
 from jobmeter.session.container_end import judge_end
 from jobmeter.session.container_job import ContainerJob, check_job
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
 from jobmeter.session.outputs import judged_by_outputs
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _ENGINE_PATIENCE = 30.0
 """Seconds in which an engine that was restarted while it started a container can remove it."""

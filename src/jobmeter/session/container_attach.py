@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from jobmeter.collectors.container import with_container
 from jobmeter.collectors.contract import Ending, Target
@@ -16,9 +17,12 @@ from jobmeter.launch.container.runtime import open_engine
 from jobmeter.launch.container.supervisor import ContainerSupervisor
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record
+from jobmeter.model import Outcome
 from jobmeter.session.container_end import judge_end
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 
 class ContainerAttachment:

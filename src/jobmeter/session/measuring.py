@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobmeter.analyse.headline import CpuSpan
+from jobmeter.analyse.headline import CpuSpan, usage
 from jobmeter.collectors import Selected, availability, select, unavailable
 from jobmeter.collectors.contract import Ending, Source, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
@@ -16,8 +16,11 @@ from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample, Watch, Window
-from jobmeter.model import Measurement, Outcome, Quality, Record, Requirement
-from jobmeter.report import record as records
+from jobmeter.model import Measurement, Outcome, Quality, Requirement
+from jobmeter.record import build
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import CollectorState, Described, Provenance, Record, WorkflowPart, Writer
 
 
 def ignore(*_: Any) -> None:
@@ -36,7 +39,8 @@ class MeasureOptions(NamedTuple):
     per_process: bool = False
     keep_windows: bool = True  # else its header and its record alone
     journal: JournalFile | None = None  # a journal shared with others, in place of one of its own
-    workflow: Record | None = None  # which job of which workflow it is
+    workflow: WorkflowPart | None = None  # which job of which workflow it is
+    whole_process: bool = False  # this process serves this run alone: all its CPU time is the meter's
 
 
 USUAL = MeasureOptions()
@@ -59,11 +63,11 @@ class Measuring:
         for field in ("interval", "window"):
             if not getattr(options, field) > 0:
                 raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
-        self.id = records.new_run_id()
+        self.id = build.new_run_id()
         self.selected = select(options.measurements, machine, warn)
         self.machine = machine
         self.why_not: dict[str, str] = {}
-        self.more: dict[str, Any] = {}  # what else the record's provenance shall tell
+        self.more: Provenance = {}  # what else the record's provenance shall tell
         self.enforced: list[str] = []  # what the kernel keeps the job to: cpus, memory
         self.unsure: tuple[str, ...] = ()  # how keys begin whose sources may have missed something
         self.watch: Watch
@@ -90,7 +94,7 @@ class Measuring:
         self._refuse_missing(sources)
         self._began = time.time()
         self._measurements = _by_key(self.selected, sources)
-        self._begun = records.identity(
+        self._begun = build.identity(
             self.id,
             command=command,
             name=self._options.name or os.path.basename(command[0]),
@@ -98,7 +102,8 @@ class Measuring:
             labels=self._options.labels,
             requirement=requirement,
             started=self._began,
-            machine=self.machine,
+            host=build.this_host(self.machine),
+            user=build.this_user(),
             workflow=self._options.workflow,
             enforced=self.enforced,
         )
@@ -190,7 +195,7 @@ class Measuring:
         except StoreError as error:
             self._warn(f"this run is not kept: {error}. Name another place with --store.")
             return None
-        writer: Record = {"pid": os.getpid(), "root": target.root, "job": target.main}
+        writer: Writer = {"pid": os.getpid(), "root": target.root, "job": target.main}
         if target.group is not None:
             writer["group"] = target.group.path
         try:
@@ -205,7 +210,7 @@ class Measuring:
 
     def _note_window(self, window: Window) -> None:
         if self.journal is not None and self._options.keep_windows:
-            processes = [records.process_entry(use) for use in window.processes]
+            processes = [use.entry() for use in window.processes]
             self.journal.window(window.seconds, window.samples, window.cells, processes)
 
     def conclude(
@@ -228,20 +233,19 @@ class Measuring:
         self._meter.remove(self.watch)
         self.watch.finish(ending)
         result = judge()
-        record = records.complete(
+        # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
+        # /proc shows the processes of others.
+        complete = complete and left_running == 0 and self.machine.shows_own_pids()
+        summary, described = self.watch.summary(), self._as_measured()
+        record = build.complete(
             self._begun,
             result,
-            summary=self.watch.summary(),
-            processes=self.watch.processes(),
-            measurements=self._as_measured(),
+            usage=usage(summary, described, wall, complete=complete, cpu_span=cpu_span),
+            measurements=summary,
+            processes=[use.entry() for use in self.watch.processes()],
+            provenance=self._provenance(left_running),
             wall_seconds=wall,
             ended=ended,
-            left_running=left_running,
-            # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
-            # /proc shows the processes of others.
-            complete_figures=complete and left_running == 0 and self.machine.shows_own_pids(),
-            provenance=self._provenance(),
-            cpu_span=cpu_span,
         )
         if self.journal is not None:
             self.journal.record(record)
@@ -249,16 +253,17 @@ class Measuring:
                 self._warn(f"the journal is incomplete: {self.journal.failed}")
         return record, result
 
-    def _as_measured(self) -> dict[str, Measurement]:
+    def _as_measured(self) -> Described:
         """The descriptions, with the quality that was reached in this run."""
+        described = {key: m.described() for key, m in self._measurements.items()}
         incomplete = self.watch.incomplete()
-        return {
-            key: m._replace(quality=Quality.AT_LEAST) if key in incomplete or key.startswith(self.unsure) else m
-            for key, m in self._measurements.items()
-        }
+        for key, description in described.items():
+            if key in incomplete or key.startswith(self.unsure):
+                description["quality"] = Quality.AT_LEAST.value
+        return described
 
-    def _provenance(self) -> dict[str, Any]:
-        collectors: dict[str, dict[str, Any]] = {}
+    def _provenance(self, left_running: int) -> Provenance:
+        collectors: dict[str, CollectorState] = {}
         for choice in self.selected:
             name = choice.collector.name
             if name in self.why_not:
@@ -269,14 +274,20 @@ class Measuring:
                 collectors[name] = {"available": True, "failed": self.watch.failures[name]}
             else:
                 collectors[name] = {"available": True}
-        return {
+        provenance: Provenance = {
+            "selected": list(self._measurements),
             "collectors": collectors,
             "samples": self.watch.samples,
             "interval_seconds": self._options.interval,
             "interval_reached_seconds": round(self.watch.reached_interval(), 4),
-            "meter_cpu_seconds": round(self._meter.cpu_seconds, 4),
-            **self.more,
+            "meter_cpu_seconds": round(
+                time.process_time() if self._options.whole_process else self._meter.cpu_seconds, 4
+            ),
         }
+        provenance.update(self.more)
+        if left_running:
+            provenance["left_running"] = left_running
+        return provenance
 
     def _faults_of(self, name: str) -> list[str]:
         """What was wrong with the readings of a collector of another package."""
@@ -308,10 +319,10 @@ class Measuring:
                 self.journal.close()
 
 
-def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHINE) -> Record:
+def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHINE) -> dict[str, Any]:
     """What the headers of runs that are measured alike, here and by this user, have in common."""
     described = {m.key: m.described() for choice in select(measurements, machine) for m in choice.measurements()}
-    return {**records.surroundings(machine), "measurements": described}
+    return {"host": build.this_host(machine), "user": build.this_user(), "measurements": described}
 
 
 def _refuse(choice: Selected, missing: dict[str, str]) -> None:

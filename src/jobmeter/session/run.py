@@ -20,12 +20,13 @@ from jobmeter.launch.spawn import Launched, Streams, spawn
 from jobmeter.launch.supervisor import Supervisor
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record, Requirement
+from jobmeter.model import Outcome, Requirement
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
 from jobmeter.session.outputs import judged_by_outputs
 
 if TYPE_CHECKING:
     from jobmeter.launch.members import Members
+    from jobmeter.record.types import Record
 
 ORPHANS = ("leave", "wait", "end")
 

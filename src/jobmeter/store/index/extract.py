@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import json.encoder
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobmeter.model import Record
+from jobmeter.record.read import figures
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.index.unfinished import timestamp
 from jobmeter.store.query.fields import FIGURES, REQUIREMENTS
 from jobmeter.store.query.selection import iso
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record, WorkflowPart
 
 COLUMNS = tuple(column.name for column in job_metadata.columns if column.name != "number")
 
@@ -28,7 +31,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
 
     KeyError, TypeError or AttributeError when the record is not one.
     """
-    outcome, usage = record["outcome"], record["usage"]
+    outcome, usage = record["outcome"], figures(record)
     asked = record.get("requirement") or {}
     host = record.get("host")
     labels, enforced = record.get("labels"), record.get("enforced")
@@ -59,7 +62,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
     )
 
 
-def workflow_columns(workflow: dict[str, Any]) -> tuple[Any, ...]:
+def workflow_columns(workflow: WorkflowPart) -> tuple[Any, ...]:
     """Run and id of the workflow, and which of its jobs this is."""
     return workflow["run_id"], workflow["id"], json.dumps({name: workflow.get(name) for name in _WORKFLOW_JOB})
 

@@ -18,7 +18,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from jobmeter.errors import StoreError
-from jobmeter.model import Record
 from jobmeter.store.index.extract import row_of
 from jobmeter.store.index.scan import Amendment, Scan, ScannedRun
 
@@ -52,7 +51,7 @@ class Scanned(NamedTuple):
 
     name: str
     path: str
-    shared: Record
+    shared: dict[str, Any]
     amendments: list[Amendment]
     size: int
     lines: int
