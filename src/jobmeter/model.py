@@ -36,18 +36,32 @@ class Across(str, Enum):
     LAST = "last"
 
 
-class Quality(str, Enum):
+class Term(str, Enum):
+    """A word of the run record, with what it means."""
+
+    _value_: str
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Term:  # the default is for `Quality("exact")`
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    def __str__(self) -> str:
+        return str.__str__(self)  # else Python 3.10 and 3.12 format a member differently
+
+
+class Quality(Term):
     """How far a figure can be trusted."""
 
-    EXACT = "exact"  # the kernel kept it from first to last instruction
-    SAMPLED = "sampled"  # seen at moments; between them it may have been higher
-    AT_LEAST = "at least"  # known to be possibly incomplete
+    EXACT = "exact", "Counted from the first to the last instruction of the job."
+    SAMPLED = "sampled", "Read at moments; between them it may have been higher."
+    AT_LEAST = "at least", "Possibly incomplete: the true figure is this or more."
 
 
-class Status(str, Enum):
-    """How a run ended, or that it has not ended; each with what it means."""
-
-    meaning: str
+class Status(Term):
+    """How a run ended, or that it has not ended."""
 
     COMPLETED = "completed", "It ended by itself with exit code 0, or its exit code is unknown: it was not our child."
     FAILED = "failed", "It ended by itself with another exit code, or did not make all its outputs, or could not start."
@@ -57,16 +71,7 @@ class Status(str, Enum):
     CANCELLED = "cancelled", "jobmeter ended it on request, or passed on the signal that ended it."
     DETACHED = "detached", "Measuring was stopped and the job went on."
     RUNNING = "running", "It is still being measured."
-    LOST = "lost", "Its end is unknown: whatever measured it was killed, and the figures are those until then."
-
-    def __new__(cls, value: str, meaning: str) -> Status:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
-
-    def __str__(self) -> str:
-        return str.__str__(self)  # Python 3.10 and 3.12 format a member differently otherwise
+    LOST = "lost", "Its end is unknown, for example because jobmeter was killed; the figures are those until then."
 
 
 class Measurement(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from jobmeter.meter.watch import Sample
 from jobmeter.session.measuring import MeasureOptions
 from jobmeter.session.run import JobOptions, Session
+from tests.records import check_record
 
 MIB = 1 << 20
 
@@ -46,7 +47,9 @@ def meter_python(program: str, measurements: list[str], interval: float = 1.0) -
         on_sample=samples.append,
     )
     session.start()
-    return Metered(session.wait(), samples)
+    record = session.wait()
+    check_record(record)
+    return Metered(record, samples)
 
 
 def children(body: str, count: int) -> str:

@@ -8,13 +8,17 @@ from typing import Any
 
 from jobmeter.exchange.detect import READERS, recognise
 from jobmeter.exchange.foreign import Item, Run, Unfinished, Unusable
+from tests.records import check_record
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def read(path: Path) -> list[Item]:
     with path.open("rb") as file:
-        return list(READERS[recognise(str(path), file)].read(str(path), file))
+        items = list(READERS[recognise(str(path), file)].read(str(path), file))
+    for run in runs(items):
+        check_record(run.record)
+    return items
 
 
 def written(folder: Path, content: str | bytes, name: str = "file.txt") -> Path:

@@ -218,7 +218,7 @@ def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> boo
     """Whether a job without a group has memory that is known to be in no figure: shared memory, or the kernel's."""
     processes = summary.get("proc_processes", {}).get("peak", 1)
     kernel = processes * _KERNEL_MEMORY if processes > 1 else 0
-    return (
+    return bool(
         described.get("proc_rss_total", {}).get("quality") == Quality.AT_LEAST.value
         or figure["value"] + kernel > figure["value"] * _LACKING
     )

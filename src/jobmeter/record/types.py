@@ -9,13 +9,19 @@ with `total=False`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict, Union
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Union
 
 from jobmeter.model import Quality, Status
 
-# What the strings and dicts of `Annotated` mean: a text describes the field, a dict is added to its schema as it is,
-# and an enum lists the values that a text may have.
-_NOT_NEGATIVE = {"minimum": 0}
+
+class Keyword(NamedTuple):
+    """A keyword of JSON Schema for a field. Beside it `Annotated` has a description, or the terms that are allowed."""
+
+    name: str
+    value: Any
+
+
+_NOT_NEGATIVE = Keyword("minimum", 0)
 
 Seconds = Annotated[float, _NOT_NEGATIVE]
 Amount = Annotated[float, _NOT_NEGATIVE]
@@ -23,9 +29,10 @@ Bytes = Annotated[int, _NOT_NEGATIVE]
 Count = Annotated[int, _NOT_NEGATIVE]
 Timestamp = Annotated[
     str,
-    {"format": "date-time", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$"},
+    Keyword("format", "date-time"),
+    Keyword("pattern", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$"),
 ]
-Key = Annotated[str, {"minLength": 1}]
+Key = Annotated[str, Keyword("minLength", 1)]
 Labels = dict[str, str]
 
 
@@ -33,7 +40,7 @@ class Host(TypedDict, total=False):
     """The machine on which the job ran."""
 
     name: Annotated[str, "Its host name."]
-    cpus: Annotated[Count, "CPUs that a job could use there: those that affinity and cgroup allow."]
+    cpus: Annotated[Count, "CPUs that a job could use there."]
     memory_bytes: Annotated[Bytes, "Its memory."]
     kernel: Annotated[str, "Name and release of its kernel."]
 
@@ -41,7 +48,7 @@ class Host(TypedDict, total=False):
 class OutcomeRecord(TypedDict):
     """How the run ended."""
 
-    status: Annotated[str, Status, "One word for it."]
+    status: Annotated[str, "How it ended, in one word.", Status]
     exit_code: Annotated[Union[int, None], "The exit code of the job; null if a signal ended it, or if it is unknown."]
     signal: Annotated[Union[int, None], "The number of the signal that ended the job; null if none did."]
 
@@ -60,7 +67,7 @@ Figure = TypedDict(
     {
         "value": Annotated[Amount, "The figure, in the unit that its name says."],
         "from": Annotated[Key, "The measurement that it is taken from."],
-        "quality": Annotated[str, Quality, "How far it can be trusted."],
+        "quality": Annotated[str, "How far it can be trusted.", Quality],
     },
 )
 Figure.__doc__ = "A headline figure."
@@ -116,7 +123,7 @@ class CategorySummary(TypedDict):
 
     unit: Annotated[str, "Its unit: text."]
     kind: Literal["category"]
-    share: Annotated[dict[str, Annotated[float, {"minimum": 0, "maximum": 1}]], "The share of each value."]
+    share: Annotated[dict[str, Annotated[float, _NOT_NEGATIVE, Keyword("maximum", 1)]], "The share of each value."]
 
 
 Summary = Union[GaugeSummary, CounterSummary, LabelSummary, CategorySummary]
@@ -198,7 +205,7 @@ class WorkflowPart(TypedDict, total=False):
 
 
 class _IdentityAlways(TypedDict):
-    id: Annotated[str, "Of this run alone.", {"pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"}]
+    id: Annotated[str, "Of this run alone.", Keyword("pattern", "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
     name: Annotated[str, "The name of the job; runs of one job share it."]
     command: Annotated[list[str], "The command, word by word. Bytes that are no UTF-8 are escaped as lone surrogates."]
     labels: Annotated[Labels, "Labels that people gave it."]
