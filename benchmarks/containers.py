@@ -33,7 +33,7 @@ SHORT = "import time; time.sleep(0.05)"
 class Seen(NamedTuple):
     """One run: what was measured, and what the load said of itself."""
 
-    record: dict[str, Any]
+    record: Any
     said: str
 
     def value(self, name: str) -> float:

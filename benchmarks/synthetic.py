@@ -8,13 +8,16 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.journal.writer import JournalFile, JournalWriter, shared_journal
-from jobmeter.model import Across, Kind, Measurement, Quality, Record
-from jobmeter.report.record import SCHEMA
+from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.record.build import SCHEMA
 from jobmeter.times import utc
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 RUNS_PER_FILE = 50_000
 SPAN = 365 * 86400.0
@@ -109,7 +112,7 @@ def make_run(rng: random.Random, job: Job, number: int, started: float) -> tuple
     written = int(memory * rng.uniform(0, 0.5))
     summary = make_summary(cpu, wall, memory, processes, written, status == "oom")
     exit_code, signal = ENDS.get(status, (None, 9))
-    record = {
+    record: Any = {
         "schema": SCHEMA,
         "id": f"{''.join(rng.choices(LETTERS, k=5))}{number:07d}",
         "name": job.name,
@@ -200,7 +203,7 @@ def write_run(file: JournalFile, run: tuple[Record, list[JournalWindow]]) -> Non
     record, windows = run
     writer = JournalWriter("", record["id"], shared=file)
     known = ("id", "name", "command", "cwd", "labels", "started", "requirement")
-    writer.begin({key: record[key] for key in known})
+    writer.begin({key: value for key, value in record.items() if key in known})
     for window in windows:
         writer.window(window.seconds, window.samples, window.cells, [])
     writer.record(record)

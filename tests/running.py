@@ -13,9 +13,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tests.parts import missing
+from tests.records import parse_record
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOBODY = 65534
+WORKPLACES: list[str] = []
+"""The directories that `workplace` made."""
 
 
 class Metered(NamedTuple):
@@ -87,6 +90,7 @@ def workplace() -> str:
     """A new directory that every user may write to."""
     folder = tempfile.mkdtemp(prefix="job-", dir=readable_copy())
     os.chmod(folder, 0o777)
+    WORKPLACES.append(folder)
     return folder
 
 
@@ -102,7 +106,10 @@ def jobmeter(*arguments: str, user: int = 0, **options: Any) -> subprocess.Compl
         "timeout": 120,
         **options,
     }
-    return subprocess.run(command_line(arguments, user), check=False, **settings)
+    done = subprocess.run(command_line(arguments, user), check=False, **settings)
+    if done.returncode == 0 and arguments[0] == "show" and "--json" in arguments:
+        parse_record(done.stdout)
+    return done
 
 
 def meter(*command: str, options: Sequence[str] = (), user: int = 0, **more: Any) -> Metered:
@@ -115,8 +122,8 @@ def meter(*command: str, options: Sequence[str] = (), user: int = 0, **more: Any
     )  # fmt: skip
     record = {}
     if os.path.exists(report):
-        with open(report, encoding="utf-8") as file:
-            record = json.load(file)
+        with open(report, "rb") as file:
+            record = parse_record(file.read())
     truth = []
     if os.path.exists(f"{folder}/truth"):
         with open(f"{folder}/truth", encoding="utf-8") as file:

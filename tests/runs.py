@@ -24,8 +24,8 @@ DESCRIBED = {
 }  # fmt: skip
 
 
-def record(run_id: str, name: str = "train", status: str = "completed", **figures: Any) -> dict[str, Any]:
-    """A run record. `wall_seconds`, `labels` and `requirement` are its own; other figures are usage."""
+def record(run_id: str, name: str = "train", status: str = "completed", **figures: Any) -> Any:
+    """A run record, as JSON has it. `wall_seconds`, `labels` and `requirement` are its own; other figures are usage."""
     own: dict[str, Any] = {}
     for key in ("wall_seconds", "labels", "requirement"):
         if key in figures:
@@ -68,9 +68,10 @@ def windows(count: int = 10, *, seconds: float = 1.0, megabytes: float = 100.0) 
 
 
 def journal(cells: Sequence[JournalWindow], **header: Any) -> Journal:
-    return Journal({"id": "aaaa", "measurements": DESCRIBED, **header}, list(cells), [], None, [])
+    known: Any = {"id": "aaaa", "measurements": DESCRIBED, **header}
+    return Journal(known, list(cells), [], None, [])
 
 
-def keep(location: str, *runs: dict[str, Any], cells: Sequence[JournalWindow] = ()) -> None:
+def keep(location: str, *runs: Any, cells: Sequence[JournalWindow] = ()) -> None:
     """Keep runs in the store there, all with the same windows."""
     open_store(location, print).add_all([(run, cells, DESCRIBED) for run in runs])

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from jobmeter.journal.reader import read_journal
+from jobmeter.record.read import measured
 from tests.running import environment, jobmeter, meter, workplace
 
 
@@ -59,7 +60,7 @@ def test_windows_add_up_to_the_totals_of_the_record() -> None:
     journal = read_journal(f"{folder}/journal/{name}")
     assert journal.record is not None
     key = journal.record["usage"]["cpu_seconds"]["from"]
-    total = journal.record["measurements"][key]["total"]
+    total = measured(journal.record, key)["total"]
     assert abs(sum(window.cells.get(key, 0) for window in journal.windows) - total) < 1e-5
 
 

@@ -243,7 +243,7 @@ def test_show_says_it() -> None:
     job = Started(["sh", "-c", "echo $$ >pids; sleep 0.3"])
     job.pids(1)
     job.kill_shepherd()
-    _, record, _ = job.end()
+    record: Any = job.end()[1]
     (finding,) = [finding for finding in findings(record) if finding.kind == "shepherd"]
     assert "The job's own parent process (jobmeter-job) was killed" in finding.text
     assert "problem" == finding.severity

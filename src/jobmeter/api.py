@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from jobmeter.errors import OptionRefused
 from jobmeter.meter.meter import Meter
-from jobmeter.model import Record, Requirement
+from jobmeter.model import Requirement
+from jobmeter.record.read import figure_value
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.measuring import MeasureOptions
 from jobmeter.session.process import RunningProcess
@@ -24,6 +25,7 @@ from jobmeter.units import parse_bytes, parse_seconds
 
 if TYPE_CHECKING:
     from jobmeter.launch.container.spec import ContainerOptions
+    from jobmeter.record.types import Record
     from jobmeter.session.contract import JobControl
     from jobmeter.workflow.run import Result as WorkflowResult
 
@@ -39,7 +41,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        return str(self.record["id"])
+        return self.record["id"]
 
     @property
     def status(self) -> str:
@@ -49,12 +51,11 @@ class Run:
     @property
     def exit_code(self) -> int | None:
         """The job's exit code; None when a signal ended it."""
-        code: int | None = self.record["outcome"]["exit_code"]
-        return code
+        return self.record["outcome"]["exit_code"]
 
     @property
     def wall_seconds(self) -> float:
-        return float(self.record["wall_seconds"])
+        return self.record["wall_seconds"]
 
     @property
     def cpu_seconds(self) -> float | None:
@@ -66,8 +67,7 @@ class Run:
 
     def figure(self, name: str) -> float | None:
         """A headline figure of the record's `usage`; None when it was not measured."""
-        value: float | None = self.record["usage"].get(name, {}).get("value")
-        return value
+        return figure_value(self.record, name)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.record['name']} {self.status}>"

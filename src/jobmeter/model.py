@@ -7,7 +7,7 @@ of every `jobmeter run` more than the whole launch of its job.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple, Union
+from typing import NamedTuple, Union
 
 
 class Kind(str, Enum):
@@ -36,12 +36,42 @@ class Across(str, Enum):
     LAST = "last"
 
 
-class Quality(str, Enum):
+class Term(str, Enum):
+    """A word of the run record, with what it means."""
+
+    _value_: str
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Term:  # the default is for `Quality("exact")`
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    def __str__(self) -> str:
+        return str.__str__(self)  # else Python 3.10 and 3.12 format a member differently
+
+
+class Quality(Term):
     """How far a figure can be trusted."""
 
-    EXACT = "exact"  # the kernel kept it from first to last instruction
-    SAMPLED = "sampled"  # seen at moments; between them it may have been higher
-    AT_LEAST = "at least"  # known to be possibly incomplete
+    EXACT = "exact", "Counted from the first to the last instruction of the job."
+    SAMPLED = "sampled", "Read at moments; between them it may have been higher."
+    AT_LEAST = "at least", "Possibly incomplete: the true figure is this or more."
+
+
+class Status(Term):
+    """How a run ended, or that it has not ended."""
+
+    COMPLETED = "completed", "It ended by itself with exit code 0, or its exit code is unknown: it was not our child."
+    FAILED = "failed", "It ended by itself with another exit code, or did not make all its outputs, or could not start."
+    KILLED = "killed", "A signal ended it that jobmeter neither sent nor passed on."
+    TIMEOUT = "timeout", "jobmeter ended it at its runtime limit."
+    OOM = "oom", "It ran out of memory: the kernel's OOM killer ended it, or jobmeter did at its memory limit."
+    CANCELLED = "cancelled", "jobmeter ended it on request, or passed on the signal that ended it."
+    DETACHED = "detached", "Measuring was stopped and the job went on."
+    RUNNING = "running", "It is still being measured."
+    LOST = "lost", "Its end is unknown, for example because jobmeter was killed; the figures are those until then."
 
 
 class Measurement(NamedTuple):
@@ -89,7 +119,7 @@ class Requirement(NamedTuple):
 class Outcome(NamedTuple):
     """How a run ended."""
 
-    status: str  # completed failed killed timeout oom cancelled detached running lost
+    status: str  # the value of a Status
     exit_code: int | None = None
     signal: int | None = None
 
@@ -109,7 +139,3 @@ def workflow_id(name: str) -> str:
     """
     words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
     return "-".join(words)[:80] or "workflow"
-
-
-Record = dict[str, Any]
-"""A run record, schema jobmeter.run/1: plain JSON."""

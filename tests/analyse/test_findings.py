@@ -12,11 +12,11 @@ GIB = 1 << 30
 ASKED = {"cpus": 2, "memory_bytes": 4 * GIB, "runtime_seconds": 60}
 
 
-def kinds(run: dict[str, Any], samples: list[Sample] | None = None) -> list[str]:
+def kinds(run: Any, samples: list[Sample] | None = None) -> list[str]:
     return [finding.kind for finding in findings(run, samples or [])]
 
 
-def used(**figures: Any) -> dict[str, Any]:
+def used(**figures: Any) -> Any:
     """A run that used most of what it asked for, but for these figures."""
     usual = {"wall_seconds": 50.0, "cpu_mean_percent": 180.0, "cpu_seconds": 90.0, "memory_peak_bytes": 3 * GIB}
     return record("aaa1", requirement=ASKED, **{**usual, **figures})

@@ -7,7 +7,7 @@ from typing import Any
 from jobmeter.analyse.same_source import NoCommonSource, SameSource, from_same_source
 
 
-def run(source: str, **peaks: float) -> dict[str, Any]:
+def run(source: str, **peaks: float) -> Any:
     """A run whose memory peak is from `source`, with the peaks that were measured."""
     measurements = {key: {"unit": "bytes", "kind": "gauge", "peak": peak} for key, peak in peaks.items()}
     return {"usage": {"memory_peak_bytes": {"value": peaks[source], "from": source}}, "measurements": measurements}
@@ -36,12 +36,13 @@ def test_without_a_common_source_it_is_said_where_each_is_from() -> None:
 
 def test_what_one_side_did_not_measure_is_no_figure() -> None:
     bare = run("cgroup_held", cgroup_held=30)
-    assert None is from_same_source([bare], [{"usage": {}, "measurements": {}}], "memory_peak_bytes")
+    nothing: Any = {"usage": {}, "measurements": {}}
+    assert None is from_same_source([bare], [nothing], "memory_peak_bytes")
     assert None is from_same_source([bare], [bare], "cpu_seconds")
 
 
 def test_what_perf_counted_until_it_was_stopped_is_not_compared() -> None:
-    def used(perf: float, **provenance: str) -> dict[str, Any]:
+    def used(perf: float, **provenance: str) -> Any:
         totals = {"perf_cpu_seconds": {"total": perf}, "rusage_cpu_seconds": {"total": 5.0}}
         usage = {"cpu_seconds": {"value": 5.0, "from": "rusage_cpu_seconds"}}
         return {"usage": usage, "measurements": totals, "provenance": {"collectors": {"perf": provenance}}}

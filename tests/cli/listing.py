@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jobmeter.cli.main import main
+from tests.records import parse_record
 from tests.store.kept import five, kept
 
 
@@ -27,9 +28,11 @@ class Commands:
     def __call__(self, command: str, *arguments: str) -> Printed:
         code = main([command, "--store", str(self.folder), *arguments])
         printed = self._capture.readouterr()
+        if code == 0 and command == "show" and "--json" in arguments:
+            parse_record(printed.out)
         return Printed(code, printed.out, printed.err)
 
-    def keep(self, *runs: dict[str, Any]) -> Commands:
+    def keep(self, *runs: Any) -> Commands:
         """Keep these runs, or five of three jobs."""
         kept(self.folder, *(runs or five()))
         return self

@@ -334,7 +334,7 @@ def test_who_used_more_cpus_than_requested_is_flagged_unless_the_kernel_kept_it_
     burn = "import time\nwhile time.process_time() < 1.5: pass"
     really("run", *place, "--name", "held", "--cpus", "0.5", "--enforce", "--", sys.executable, "-c", burn)
     held = open_store(str(jobmeter.folder), print)
-    run = held.record(held.resolve("held"))
+    run: Any = held.record(held.resolve("held"))
     if "enforced" not in run:
         missing("no cgroup here that limits CPU")
     assert run["measurements"]["cgroup_throttled_seconds"]["total"] > 0

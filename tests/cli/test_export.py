@@ -19,6 +19,7 @@ import pytest
 from jobmeter.cli.main import main
 from jobmeter.exchange.tables import run_columns
 from tests.exchange.reading import FIXTURES
+from tests.records import parse_record
 
 FILES = sorted(str(path) for path in FIXTURES.iterdir() if "usage" not in path.name)
 
@@ -40,6 +41,9 @@ class Kept:
     def export(self, *arguments: str) -> str:
         code, out, err = self.call("export", *arguments)
         assert (0, "") == (code, err)
+        if "--records" in arguments:
+            for line in out.splitlines():
+                parse_record(line)
         return out
 
     def table(self, *arguments: str) -> list[dict[str, str]]:

@@ -14,7 +14,7 @@ from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import header, ids, journal_of, opened
 
 
-def aged(*days: int) -> list[dict[str, Any]]:
+def aged(*days: int) -> list[Any]:
     """A run of each age."""
     return [{**record(f"old{age}"), "started": utc(time.time() - age * 86400)} for age in days]
 

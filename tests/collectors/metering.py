@@ -9,6 +9,7 @@ from jobmeter.meter.watch import Sample
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.measuring import MeasureOptions
 from jobmeter.session.session import Session
+from tests.records import check_record
 
 MIB = 1 << 20
 
@@ -28,7 +29,7 @@ def burn_for(seconds, path):
 
 
 class Metered(NamedTuple):
-    record: dict[str, Any]
+    record: Any
     samples: list[Sample]
 
     def total(self, key: str) -> float:
@@ -47,7 +48,9 @@ def meter_python(program: str, measurements: list[str], interval: float = 1.0) -
         on_sample=samples.append,
     )
     session.start()
-    return Metered(session.wait(), samples)
+    record = session.wait()
+    check_record(record)
+    return Metered(record, samples)
 
 
 def children(body: str, count: int) -> str:

@@ -8,13 +8,17 @@ from typing import Any
 
 from jobmeter.exchange.detect import READERS, recognise
 from jobmeter.exchange.foreign import Item, Run, Unfinished, Unusable
+from tests.records import check_record
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def read(path: Path) -> list[Item]:
     with path.open("rb") as file:
-        return list(READERS[recognise(str(path), file)].read(str(path), file))
+        items = list(READERS[recognise(str(path), file)].read(str(path), file))
+    for run in runs(items):
+        check_record(run.record)
+    return items
 
 
 def written(folder: Path, content: str | bytes, name: str = "file.txt") -> Path:
@@ -40,12 +44,12 @@ def unfinished(items: Iterable[Item]) -> int:
     return sum(isinstance(item, Unfinished) for item in items)
 
 
-def named(items: Iterable[Item], name: str) -> dict[str, Any]:
+def named(items: Iterable[Item], name: str) -> Any:
     """The record of the run of this name."""
     return next(run.record for run in runs(items) if run.record["name"] == name)
 
 
-def figure(record: dict[str, Any], name: str) -> tuple[Any, str, str] | None:
+def figure(record: Any, name: str) -> tuple[Any, str, str] | None:
     """A headline figure: value, source, quality."""
     found = record["usage"].get(name)
     return None if found is None else (found["value"], found["from"], found["quality"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,8 +48,9 @@ def test_the_reports_become_windows() -> None:
 
 def test_older_logs_have_their_reports_in_usage_json() -> None:
     run = runs(read(FIXTURES / "duct_0.12_info.json"))[0]
-    assert ("0.2.0", 4) == (run.record["provenance"]["imported"]["schema"], len(run.windows))
-    assert 3 == run.record["measurements"]["duct_processes_seen"]["peak"]
+    record: Any = run.record
+    assert ("0.2.0", 4) == (record["provenance"]["imported"]["schema"], len(run.windows))
+    assert 3 == record["measurements"]["duct_processes_seen"]["peak"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.exchange.reading import FIXTURES, figure, read, runs, unusable, writt
 
 
 def test_the_figures_are_those_of_the_file() -> None:
-    record = runs(read(FIXTURES / "gnutime_load.txt"))[0].record
+    record: Any = runs(read(FIXTURES / "gnutime_load.txt"))[0].record
     assert ("python3", ["python3 load.py"], 2.98) == (record["name"], record["command"], record["wall_seconds"])
     assert (1.12, "gnutime_cpu_seconds", "at least") == figure(record, "cpu_seconds")
     assert (74872 * 1024, "gnutime_maxrss", "at least") == figure(record, "memory_peak_bytes")

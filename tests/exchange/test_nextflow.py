@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_raw_numbers_are_bytes_and_milliseconds() -> None:
 
 
 def test_csv_is_read_with_its_quotes() -> None:
-    record = runs(TABLE)[0].record
+    record: Any = runs(TABLE)[0].record
     assert ("sort", "sort (a, b)") == (record["name"], record["labels"]["task"])
     assert (290201600, "nextflow_peak_rss", "sampled") == figure(record, "memory_peak_bytes")
     assert {"cpus": 1, "memory_bytes": 524288000} == record["requirement"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,8 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     writer.window(10.0, 3, {"proc_rss": [20, 15], "state": {"S": 0.5, "R": 0.5}}, [{"pid": 7, "cmd": "x"}])
     writer.window(20.0, 1, {"proc_rss": 18}, [])
     writer.window(30.0, 2, {"cmd": "sh", "proc_rss": 19}, [{"pid": 8}, {"pid": 9}])
-    writer.record({"id": "abc", "usage": {}})
+    record: Any = {"id": "abc", "usage": {}}
+    writer.record(record)
     writer.close()
     journal = read_journal(writer.path)
     expected = {
@@ -51,7 +53,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
         JournalWindow(30.0, 2, {"cmd": "sh", "proc_rss": 19}),
     ] == journal.windows
     assert [(10.0, [{"pid": 7, "cmd": "x"}]), (30.0, [{"pid": 8}, {"pid": 9}])] == journal.processes
-    assert ({"id": "abc", "usage": {}}, []) == (journal.record, journal.problems)
+    assert (record, []) == (journal.record, journal.problems)
 
 
 def test_a_run_whose_writer_died_keeps_every_window_and_has_no_record(tmp_path: Path) -> None:
@@ -81,7 +83,8 @@ def test_a_corrupt_window_in_the_middle_costs_only_itself_and_is_told(tmp_path: 
     journal = read_journal(path)
     assert [5, 6] == [window.cells["a"] for window in journal.windows]
     assert [f"{path}: line 4 cannot be read and was skipped"] == journal.problems
-    assert {"id": "abc"} == journal.record
+    record: Any = {"id": "abc"}
+    assert record == journal.record
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from jobmeter.model import Record
 from jobmeter.report.run import summary_lines
 
 GIB = 2**30
@@ -20,7 +19,7 @@ def record(
     requirement: dict[str, float] | None = None,
     outcome: dict[str, Any] | None = None,
     left_running: int = 0,
-) -> Record:
+) -> Any:
     return {
         "id": "abc234",
         "name": "train",

@@ -12,7 +12,7 @@ from jobmeter.store import Selection, Store, open_store
 from tests.runs import DESCRIBED, record, windows
 
 
-def kept(folder: Path, *runs: dict[str, Any]) -> Store:
+def kept(folder: Path, *runs: Any) -> Store:
     """A store in which each run has a file of its own, as `jobmeter run` writes it."""
     for run in runs:
         writer = JournalWriter(str(folder), run["id"])
@@ -42,7 +42,7 @@ def ids(store: Store, **chosen: Any) -> list[str]:
     return [row["id"] for row in store.runs(Selection(**chosen))]
 
 
-def five() -> list[dict[str, Any]]:
+def five() -> list[Any]:
     """Five runs of three jobs, an hour apart."""
     runs = [
         record("aaa1", "train", wall_seconds=10.0, memory_peak_bytes=5 << 30, cpu_seconds=9.5, labels={"team": "a"}),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,10 +183,12 @@ def test_runs_from_elsewhere_are_kept_like_any_other(tmp_path: Path) -> None:
         store.add(five()[0])
 
 
+@pytest.mark.no_records
 def test_times_of_other_forms_sort_among_ours(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for run_id, started in (("b", "2026-01-31T14:30:00+02:00"), ("a", "2026-01-31T12:00:00Z"), ("c", "no time")):
-        store.add({**record(run_id), "started": started})
+        run: Any = {**record(run_id), "started": started}
+        store.add(run)
     assert ["b", "a", "c"] == ids(store)
     assert ["b"] == ids(store, since=1769860801.0)
 
@@ -197,6 +200,7 @@ def test_a_name_that_is_no_utf_8_or_has_other_letters_is_kept_and_found(tmp_path
     assert "tr\udce4in" == store.record("aaa1")["name"]
 
 
+@pytest.mark.no_records
 def test_a_record_that_is_none_costs_only_itself(tmp_path: Path) -> None:
     strange = {**record("bbb2"), "usage": {"cpu_seconds": {"value": 2**70}, "memory_peak_bytes": {"value": {"a": 1}}}}
     told: list[str] = []
@@ -213,3 +217,13 @@ def test_a_record_that_is_none_costs_only_itself(tmp_path: Path) -> None:
 def ids_and(store: object, run_id: str, field: str) -> object:
     rows = store.runs(Selection(where=f'id = "{run_id}"'))  # type: ignore[attr-defined]
     return next(rows)[field]
+
+
+def test_labels_and_words_that_are_no_utf_8_come_back_as_they_were(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9\n")
+    run = record("aaa1", labels={"dish": odd, "ü": "é"})
+    run["command"] = ["cat", odd, "ü"]
+    store = kept(tmp_path, run)
+    (row,) = store.runs()
+    assert (["cat", odd, "ü"], {"dish": odd, "ü": "é"}) == (row["command"], row["labels"])
+    assert run == store.record("aaa1")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.analyse.check import is_over_cpus
-from jobmeter.analyse.outcome import in_words, signal_name, without_shepherd
+from jobmeter.analyse.outcome import in_words, outcome_of, signal_name, without_shepherd
 from jobmeter.analyse.timeline import Sample
-from jobmeter.model import Outcome, Quality, Record
+from jobmeter.model import Quality
+from jobmeter.record.read import figure_value, measured
 from jobmeter.units import text
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _WASTE = 0.5
 """A run that used less of what it asked for than this share left much unused."""
@@ -47,7 +51,7 @@ def findings(record: Record, samples: Sequence[Sample] = ()) -> list[Finding]:
 
 def ending(record: Record) -> str:
     """How the run ended, in words, by the kernel's own count where it is known."""
-    result = Outcome(**record["outcome"])
+    result = outcome_of(record)
     kills = oom_kills(record)
     if result.status != "oom":
         return in_words(result)
@@ -58,13 +62,7 @@ def ending(record: Record) -> str:
 
 
 def oom_kills(record: Record) -> int:
-    return int(record["measurements"].get("cgroup_oom_kills", {}).get("total", 0))
-
-
-def value(record: Record, name: str) -> float | None:
-    """A headline figure; None when it was not measured."""
-    found: float | None = record["usage"].get(name, {}).get("value")
-    return found
+    return int(measured(record, "cgroup_oom_kills").get("total", 0))
 
 
 def _out_of_memory(record: Record) -> list[Finding]:
@@ -84,8 +82,8 @@ def _uses(record: Record) -> list[tuple[str, str, str, float | None, float | Non
     asked = record.get("requirement", {})
     cpus = asked.get("cpus")
     return [
-        ("memory", "memory", "bytes", value(record, "memory_peak_bytes"), asked.get("memory_bytes")),
-        ("cpus", "CPU", "percent", value(record, "cpu_mean_percent"), cpus * 100 if cpus else None),
+        ("memory", "memory", "bytes", figure_value(record, "memory_peak_bytes"), asked.get("memory_bytes")),
+        ("cpus", "CPU", "percent", figure_value(record, "cpu_mean_percent"), cpus * 100 if cpus else None),
         ("runtime", "time", "seconds", record.get("wall_seconds"), asked.get("runtime_seconds")),
     ]
 
@@ -96,7 +94,7 @@ def _over(record: Record) -> list[Finding]:
         is_over = used is not None and asked and used > asked
         if name == "cpus":
             # As `check` judges it and shows it: by the mean, or by a peak, which is never below the mean.
-            is_over, used = _is_over_cpus(record), value(record, "cpu_peak_percent") or used
+            is_over, used = _is_over_cpus(record), figure_value(record, "cpu_peak_percent") or used
         if is_over and used is not None and asked:
             share = f"{text(used, unit)} of {text(asked, unit)} ({used / asked:.0%})"
             found.append(Finding(f"over_{name}", "problem", f"It used more {words} than it asked for: {share}."))
@@ -105,19 +103,17 @@ def _over(record: Record) -> list[Finding]:
 
 def _is_over_cpus(record: Record) -> bool:
     requested = record.get("requirement", {}).get("cpus")
-    known = {name: value(record, name) for name in ("cpu_mean_percent", "cpu_peak_percent")}
+    known = {name: figure_value(record, name) for name in ("cpu_mean_percent", "cpu_peak_percent")}
     row = {**known, "wall_seconds": record.get("wall_seconds"), "enforced": record.get("enforced") or ()}
-    return bool(requested) and is_over_cpus(row, requested)
+    return requested is not None and requested > 0 and is_over_cpus(row, requested)
 
 
 def _under(record: Record) -> list[Finding]:
     """Waste of what others could have used; too much time asked for costs nobody."""
     if record["outcome"]["status"] != "completed" or (record.get("wall_seconds") or 0) < _LONG:
         return []
-    at_least = {
-        "memory": record["usage"].get("memory_peak_bytes", {}).get("quality"),
-        "cpus": record["usage"].get("cpu_seconds", {}).get("quality"),
-    }
+    sources = {"memory": record["usage"].get("memory_peak_bytes"), "cpus": record["usage"].get("cpu_seconds")}
+    at_least = {name for name, figure in sources.items() if figure and figure["quality"] == Quality.AT_LEAST.value}
     return [
         Finding(
             f"under_{name}",
@@ -125,7 +121,7 @@ def _under(record: Record) -> list[Finding]:
             f"It used {used / asked:.0%} of the {words} it asked for: {text(used, unit)} of {text(asked, unit)}.",
         )
         for name, words, unit, used, asked in _uses(record)[:2]
-        if used is not None and asked and used < asked * _WASTE and at_least[name] != Quality.AT_LEAST.value
+        if used is not None and asked and used < asked * _WASTE and name not in at_least
     ]
 
 
@@ -157,7 +153,7 @@ def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _throttled(record: Record) -> list[Finding]:
-    held = record["measurements"].get("cgroup_throttled_seconds", {}).get("total", 0)
+    held = measured(record, "cgroup_throttled_seconds").get("total", 0)
     wall = record.get("wall_seconds") or 0
     if not wall or held < _THROTTLED * wall:
         return []

@@ -141,7 +141,7 @@ def _figure(value: float, key: str, described: Described, quality: Quality | Non
 
 
 def _is_at_least(key: str, described: Described) -> bool:
-    return described.get(key, {}).get("quality") == Quality.AT_LEAST.value
+    return bool(described.get(key, {}).get("quality") == Quality.AT_LEAST.value)
 
 
 def _by_trust(keys: Iterable[str], described: Described) -> list[str]:
@@ -245,7 +245,7 @@ def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> boo
     """Whether a job without a group has memory that is known to be in no figure: shared memory, or the kernel's."""
     processes = summary.get("proc_processes", {}).get("peak", 1)
     kernel = processes * _KERNEL_MEMORY if processes > 1 else 0
-    return (
+    return bool(
         described.get("proc_rss_total", {}).get("quality") == Quality.AT_LEAST.value
         or figure["value"] + kernel > figure["value"] * _LACKING
     )

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import TYPE_CHECKING
 
-from jobmeter.model import Outcome, Record
+from jobmeter.model import Outcome
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 
 def outcome(wait_status: int | None, *, ended_by: str | None, oom_kills: int) -> Outcome:
@@ -33,6 +37,11 @@ def outcome(wait_status: int | None, *, ended_by: str | None, oom_kills: int) ->
     else:
         status = "killed" if number is not None else "failed"
     return Outcome(status, code, number)
+
+
+def outcome_of(record: Record) -> Outcome:
+    """How the run of this record ended."""
+    return Outcome(**record["outcome"])
 
 
 def signal_name(number: int) -> str:

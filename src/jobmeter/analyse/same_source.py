@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.analyse.headline import CPU_SECONDS, PROCESSES, READ_BYTES, WRITE_BYTES
-from jobmeter.model import Record
+from jobmeter.record.read import figures, measured
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _MEMORY_PEAK = (
     "cgroup_mem_peak", "cgroup_held", "proc_pss_total", "psutil_pss_total", "proc_rss_total", "psutil_rss_total",
@@ -46,14 +49,14 @@ def from_same_source(a: Sequence[Record], b: Sequence[Record], figure: str) -> S
     everyone = [*a, *b]
     field, keys = _SOURCES[figure]
     for key in keys:
-        if all(field in record["measurements"].get(key, {}) for record in everyone) and _tells(key, everyone):
-            values = [[float(record["measurements"][key][field]) for record in side] for side in (a, b)]
+        if all(field in measured(record, key) for record in everyone) and _tells(key, everyone):
+            values = [[float(measured(record, key)[field]) for record in side] for side in (a, b)]
             return SameSource(key, *values)
     return NoCommonSource(", ".join(sources_a), ", ".join(sources_b))
 
 
 def _sources(records: Sequence[Record], figure: str) -> list[str]:
-    return sorted({record["usage"][figure]["from"] for record in records if figure in record["usage"]})
+    return sorted({figures(record)[figure]["from"] for record in records if figure in figures(record)})
 
 
 def _tells(key: str, records: Sequence[Record]) -> bool:
@@ -67,6 +70,6 @@ def _tells(key: str, records: Sequence[Record]) -> bool:
         )
     if key != "cgroup_mem_peak":
         return True
-    cached = [record["measurements"].get("cgroup_file", {}).get("peak") for record in records]
-    peaks = [record["measurements"][key]["peak"] for record in records]
+    cached = [measured(record, "cgroup_file").get("peak") for record in records]
+    peaks = [measured(record, key)["peak"] for record in records]
     return all(cache is not None and cache <= _LITTLE_CACHE * peak for cache, peak in zip(cached, peaks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.cli.compare import print_differences
 from jobmeter.cli.run import add_container_options
@@ -16,10 +16,12 @@ from jobmeter.cli.shared.progress import counted
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
-from jobmeter.model import Record
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.session import Session
 from jobmeter.settings import positive_whole_number
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _RUNS = 10
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "rm": Command("take runs out of the store", "jobmeter.cli.rm"),
     "gc": Command("take old runs out of the store", "jobmeter.cli.gc"),
     "measurements": Command("list what can be measured, and whether it can here", "jobmeter.cli.measurements"),
+    "schema": Command("print the JSON Schema of the run record", "jobmeter.cli.schema"),
     "doctor": Command("tell what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
 }
 """Name → help and the module whose `main(arguments)` does it. Imported when called."""

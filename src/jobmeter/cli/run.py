@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import time
 
 from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
 from jobmeter.cli.shared.options import Parser, option_type, refuse_given
@@ -51,7 +50,6 @@ def main(arguments: list[str]) -> int:
     record = session.wait()
     if capture:
         capture.finish(wait=not record["provenance"].get("left_running"))
-    record["provenance"]["meter_cpu_seconds"] = round(time.process_time(), 4)
     write_report(options.report, record)
     if not options.quiet:
         tell_summary(record, session.journal_path)

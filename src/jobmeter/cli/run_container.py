@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import time
 from typing import TYPE_CHECKING
 
 from jobmeter.cli.shared.measure_options import measure_options
@@ -51,7 +50,6 @@ def main(options: argparse.Namespace) -> int:
     record = session.wait()
     if capture:
         capture.finish(wait=True)
-    record["provenance"]["meter_cpu_seconds"] = round(time.process_time(), 4)
     write_report(options.report, record)
     if not options.quiet:
         tell_summary(record, session.journal_path)

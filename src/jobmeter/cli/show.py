@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
@@ -22,6 +21,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
 
     from jobmeter.analyse.timeline import samples
+    from jobmeter.record.build import as_json
     from jobmeter.report.show import details
     from jobmeter.store import open_store
 
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         warn(problem)
     record = store.record_of(journal)
     if options.json:
-        print(json.dumps(record, indent=2))
+        print(as_json(record))
         return 0
     course = samples((window.seconds, window.cells) for window in journal.windows)
     files = [("journal", store.path(run_id)), ("index", store.index_path)]

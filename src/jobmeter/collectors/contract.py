@@ -16,6 +16,7 @@ from jobmeter.model import Measurement, Value
 
 if TYPE_CHECKING:
     from jobmeter.collectors.container import ContainerHandle
+    from jobmeter.record.types import ProcessEntry
 
 
 class Target(NamedTuple):
@@ -61,6 +62,16 @@ class ProcessUse(NamedTuple):
     rss_peak_bytes: int
     seconds: float  # from its start, or that of the measurement, to its end, not to when it was waited for
     together: int = 1  # how many processes this stands for
+
+    def entry(self) -> ProcessEntry:
+        """As it stands in a run record; several added up have no pid."""
+        figures: ProcessEntry = {
+            "cmd": self.cmd,
+            "cpu_seconds": self.cpu_seconds,
+            "rss_peak_bytes": self.rss_peak_bytes,
+            "seconds": self.seconds,
+        }
+        return {**figures, "processes": self.together} if self.together > 1 else {"pid": self.identity.pid, **figures}
 
 
 Column = Union[list[int], list[float], list[str]]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol, Union
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
 from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Record
 from jobmeter.session.command import JobOptions
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record, WorkflowPart
 
 
 class Task(NamedTuple):
@@ -17,7 +19,7 @@ class Task(NamedTuple):
     number: int  # the job's; of one job there is one attempt at a time
     name: str
     labels: dict[str, str]
-    workflow: Record
+    workflow: WorkflowPart
     job: JobOptions
     stdout: str  # paths
     stderr: str

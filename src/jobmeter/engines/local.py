@@ -16,12 +16,13 @@ from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError
 from jobmeter.launch.spawn import LaunchedJob, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record
+from jobmeter.model import Outcome
 from jobmeter.session.command import LaunchedCommand, present_directory
 from jobmeter.session.measuring import MeasureOptions, Measuring
 from jobmeter.session.session import Session
 
 if TYPE_CHECKING:
+    from jobmeter.record.types import Record
     from jobmeter.session.contract import JobControl
 
 

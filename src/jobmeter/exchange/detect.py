@@ -9,7 +9,8 @@ from typing import BinaryIO, NamedTuple
 
 from jobmeter.errors import UsageError
 from jobmeter.exchange import duct, gnutime, nextflow, records, slurm
-from jobmeter.exchange.foreign import SCHEMA, Items
+from jobmeter.exchange.foreign import Items
+from jobmeter.record.build import SCHEMA
 
 _LOOKED_AT = 256 * 1024
 

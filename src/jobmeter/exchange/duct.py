@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jobmeter.exchange.cells import MOST_BYTES, MOST_PERCENT, MOST_SECONDS, BadCell, checked, checked_moment, moment
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, gauge, run_of
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Measurement, Outcome
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Host
 
 SOURCE = "duct"
 INFO = "info.json"
@@ -117,15 +120,16 @@ def _outcome(summary: dict[str, Any]) -> Outcome:
     return Outcome("completed" if code == 0 else "failed", int(code))
 
 
-def _host(system: dict[str, Any]) -> dict[str, Any]:
+def _host(system: dict[str, Any]) -> Host:
     kernel = " ".join(system[name] for name in ("os_name", "os_release") if system.get(name))
-    host = {
+    host: Any = {
         "name": system.get("hostname"),
         "cpus": system.get("cpu_total"),
         "memory_bytes": system.get("memory_total"),
         "kernel": kernel or None,
     }
-    return {name: value for name, value in host.items() if value is not None}
+    known: Host = {name: value for name, value in host.items() if value is not None}  # type: ignore[assignment]
+    return known
 
 
 def _figures(summary: dict[str, Any], windows: list[JournalWindow]) -> Figures:

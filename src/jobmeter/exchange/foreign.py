@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from jobmeter import __version__
 from jobmeter.analyse.headline import usage
 from jobmeter.journal.reader import JournalWindow
-from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Record, Requirement
-from jobmeter.times import utc
+from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Requirement
+from jobmeter.record.build import complete, identity, run_id
 
-SCHEMA = "jobmeter.run/1"
-_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+if TYPE_CHECKING:
+    from jobmeter.record.types import Described, Host, Labels, Record
 
 FILE_TIME = "the file's time of change"
 
@@ -29,7 +28,7 @@ class Run(NamedTuple):
     """One run to keep: its record, the descriptions of its measurements, its time series."""
 
     record: Record
-    described: dict[str, dict[str, str]]
+    described: Described
     windows: list[JournalWindow]
     notes: tuple[str, ...] = ()  # what of it could not be read
 
@@ -66,8 +65,8 @@ class Facts(NamedTuple):
     wall_seconds: float | None = None
     written: float | None = None  # when its file was: the time of a run that has none of its own
     requirement: Requirement = Requirement()
-    labels: dict[str, str] = {}
-    host: dict[str, Any] = {}
+    labels: Labels = {}
+    host: Host = {}
     user: str | None = None
     directory: str | None = None
     windows: list[JournalWindow] = []
@@ -88,30 +87,28 @@ def run_of(facts: Facts) -> Run:
         facts = facts._replace(ended=facts.written)
         provenance["times_from"] = FILE_TIME
     started, ended = _both_ends(facts)
-    known: Record = {
-        "schema": SCHEMA,
-        "id": stable_id(facts.source, *facts.identity),
-        "name": facts.name,
-        "command": facts.command,
-        "cwd": facts.directory,
-        "labels": {"source": facts.source, **facts.labels},
-        "host": facts.host,
-        "user": facts.user,
-        "started": None if started is None else utc(started),
-        "requirement": facts.requirement.asked(),
-        "ended": None if ended is None else utc(ended),
-        "wall_seconds": None if facts.wall_seconds is None else round(facts.wall_seconds, 3),
-        "outcome": facts.outcome._asdict(),
-        "usage": usage(summary, described, facts.wall_seconds or 0.0),
-        "measurements": summary,
-        "processes": [],
-        "provenance": {
-            "version": __version__,
-            "selected": list(summary),
-            "imported": {"from": facts.source, "where": facts.where, **provenance},
-        },
-    }
-    record = {key: value for key, value in known.items() if value is not None}
+    begun = identity(
+        stable_id(facts.source, *facts.identity),
+        name=facts.name,
+        command=facts.command,
+        requirement=facts.requirement,
+        labels={"source": facts.source, **facts.labels},
+        directory=facts.directory,
+        host=facts.host,
+        user=facts.user,
+        started=started,
+    )
+    imported: Any = {"from": facts.source, "where": facts.where, **provenance}
+    record = complete(
+        begun,
+        facts.outcome,
+        usage=usage(summary, described, facts.wall_seconds or 0.0),
+        measurements=summary,
+        processes=[],
+        provenance={"selected": list(summary), "imported": imported},
+        wall_seconds=facts.wall_seconds,
+        ended=ended,
+    )
     return Run(record, described, facts.windows, facts.notes)
 
 
@@ -128,7 +125,7 @@ def _both_ends(facts: Facts) -> tuple[float | None, float | None]:
 def stable_id(*identity: str) -> str:
     """A run id that is the same whenever and wherever the same run is imported."""
     digest = hashlib.sha256("\0".join(identity).encode(errors="surrogatepass")).digest()
-    return "".join(_LETTERS[byte % 32] for byte in digest[:12])
+    return run_id(digest[:12])
 
 
 def gauge(key: str, unit: str, across: Across, help: str, quality: Quality = Quality.SAMPLED) -> Measurement:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, checked, moment
-from jobmeter.exchange.foreign import SCHEMA, Items, Run, Unusable
+from jobmeter.exchange.foreign import Items, Run, Unusable
 from jobmeter.journal.reader import JournalWindow
-from jobmeter.model import Record
+from jobmeter.record.build import SCHEMA
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Described, Record
 
 SOURCE = "records"
 STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "detached", "running", "lost")
@@ -30,7 +33,7 @@ _PARTS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def line_of(record: Record, described: dict[str, Any], windows: list[JournalWindow] | None) -> dict[str, Any]:
+def line_of(record: Record, described: Described, windows: list[JournalWindow] | None) -> dict[str, Any]:
     """The object that is one line."""
     more: dict[str, Any] = {"described": described}
     if windows is not None:
@@ -76,7 +79,8 @@ def _run(entry: Any) -> Run:
         checked(figure.get("value") if isinstance(figure, dict) else None, f"run {entry['id']}: {name}")
     if not isinstance(described, dict):
         raise BadCell(f"run {entry['id']}: described is of the wrong kind")
-    return Run(entry, described, [_window(window) for window in windows])
+    record: Any = entry
+    return Run(record, described, [_window(window) for window in windows])
 
 
 def _no_number(text: str) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.exchange.cells import moment
 from jobmeter.journal.reader import Journal, JournalWindow
-from jobmeter.model import Kind, Record
+from jobmeter.model import Kind
 from jobmeter.store.query.fields import FIELDS
 from jobmeter.times import utc
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Described, RunIdentity
 
 Row = dict[str, Any]
 
@@ -79,14 +82,14 @@ def window_columns(journals: Iterable[Journal]) -> list[Column]:
 
 def window_rows(journal: Journal) -> Iterator[Row]:
     """The windows of one run."""
-    record: Record = journal.record or journal.header
+    record: RunIdentity = journal.record or journal.header
     kinds = {key: about.get("kind", "") for key, about in _described(journal).items()}
     started = moment(record["started"], "started") if "started" in record else None
     for window in journal.windows:
         yield {**_moment(record, window, started), **_cells(window, kinds)}
 
 
-def _moment(record: Record, window: JournalWindow, started: float | None) -> Row:
+def _moment(record: RunIdentity, window: JournalWindow, started: float | None) -> Row:
     row: Row = {"id": record["id"], "name": record["name"], "seconds": window.seconds}
     if started is not None:
         row["timestamp"] = utc(started + window.seconds)
@@ -94,9 +97,8 @@ def _moment(record: Record, window: JournalWindow, started: float | None) -> Row
     return row
 
 
-def _described(journal: Journal) -> dict[str, dict[str, str]]:
-    described: dict[str, dict[str, str]] = journal.header.get("measurements", {})
-    return described
+def _described(journal: Journal) -> Described:
+    return journal.header.get("measurements", {})
 
 
 def _columns_of(key: str, described: dict[str, str]) -> list[Column]:

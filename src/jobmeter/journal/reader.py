@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.errors import StoreError
 from jobmeter.journal.writer import SCHEMA
-from jobmeter.model import Record
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Header, Record
 
 _NO_COLUMNS = (b"[", b'{"processes"', b'{"record"', b'{"labels"', b'{"removed"')
 """How the lines begin that declare no columns."""
@@ -26,7 +28,7 @@ class JournalWindow(NamedTuple):
 class Journal(NamedTuple):
     """All that is kept of one run."""
 
-    header: Record
+    header: Header
     windows: list[JournalWindow]
     processes: list[tuple[float, list[Any]]]  # (seconds, the processes that lived then)
     record: Record | None  # None: its writer did not come to the end
@@ -59,7 +61,7 @@ def read_journals(path: str) -> Iterator[Journal]:
     return _read(path, None)
 
 
-def read_shared(path: str) -> Record:
+def read_shared(path: str) -> dict[str, Any]:
     """What line 1 says of all runs of a file of many; empty where it is the header of one."""
     try:
         with open(path, "rb") as file:
@@ -69,7 +71,7 @@ def read_shared(path: str) -> Record:
     return shared_part(first)
 
 
-def shared_part(first: Any) -> Record:
+def shared_part(first: Any) -> dict[str, Any]:
     shared = first.get("shared") if isinstance(first, dict) else None
     return shared if isinstance(shared, dict) else {}
 
@@ -131,7 +133,7 @@ def _read(path: str, place: Place | None) -> Iterator[Journal]:
 class _Run:
     """One run while it is read."""
 
-    def __init__(self, header: Record) -> None:
+    def __init__(self, header: Header) -> None:
         self.journal = Journal(header, [], [], None, [])
         self.columns: list[str] | None = None
 
@@ -144,7 +146,7 @@ class _Run:
 class _Reading:
     """Takes line after line and gives each to the run it is of."""
 
-    def __init__(self, path: str, shared: Record) -> None:
+    def __init__(self, path: str, shared: dict[str, Any]) -> None:
         self.runs: dict[str, _Run] = {}
         self._path = path
         self._shared = shared
@@ -186,7 +188,8 @@ class _Reading:
         if "shared" in entry:
             self._shared = shared_part(entry)
             return
-        self._current = _Run({**self._shared, **entry})
+        header: Any = {**self._shared, **entry}
+        self._current = _Run(header)
         self.runs[str(entry.get("id"))] = self._current
 
     def _give(self, number: int, line: bytes, entry: Any) -> str | None:

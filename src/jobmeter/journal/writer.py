@@ -18,10 +18,14 @@ import contextlib
 import json
 import os
 import threading
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from jobmeter.errors import StoreError
-from jobmeter.model import Measurement, Record
+from jobmeter.model import Measurement
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 SCHEMA = "jobmeter.journal/1"
 
@@ -29,7 +33,7 @@ SCHEMA = "jobmeter.journal/1"
 class JournalFile:
     """A file that only grows. A failure to write is told once, through `failed`, and never raised."""
 
-    def __init__(self, path: str, shared: Record | None = None) -> None:
+    def __init__(self, path: str, shared: Mapping[str, Any] | None = None) -> None:
         """Make the file; StoreError when the store cannot be written.
 
         `shared` is what the headers of its many runs have in common; None for a file of one run.
@@ -47,7 +51,7 @@ class JournalFile:
         if shared is not None:
             self._write(encode({"schema": SCHEMA, "shared": shared}))
 
-    def begin(self, run_id: str, header: Record) -> None:
+    def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
         """The header of a run; the lines that follow are of it."""
         known = self.shared or {}
         header = {key: value for key, value in header.items() if key not in known or known[key] != value}
@@ -102,10 +106,10 @@ class JournalWriter:
     def failed(self) -> str | None:
         return self._file.failed
 
-    def header(self, identity: Record, measurements: dict[str, Measurement]) -> None:
+    def header(self, identity: Mapping[str, Any], measurements: dict[str, Measurement]) -> None:
         self.begin({**identity, "measurements": {key: m.described() for key, m in measurements.items()}})
 
-    def begin(self, header: Record) -> None:
+    def begin(self, header: Mapping[str, Any]) -> None:
         """The header, of what was described before."""
         self._file.begin(self._run_id, header)
 
@@ -143,12 +147,12 @@ class JournalWriter:
             os.unlink(self.path)
 
 
-def shared_journal(store: str, name: str, shared: Record) -> JournalFile:
+def shared_journal(store: str, name: str, shared: Mapping[str, Any]) -> JournalFile:
     """A new file for many runs; `shared` is what their headers have in common. Whoever makes it syncs and closes it."""
     return JournalFile(journal_path(store, name), shared)
 
 
-def append_to_journal(path: str, line: Record) -> None:
+def append_to_journal(path: str, line: Mapping[str, Any]) -> None:
     """Add a line about a run to its file. StoreError when that cannot be written."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)

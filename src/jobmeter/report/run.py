@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from jobmeter.analyse.outcome import in_words, without_shepherd
-from jobmeter.model import Outcome, Quality, Record
+from jobmeter.analyse.outcome import in_words, outcome_of, without_shepherd
+from jobmeter.model import Quality
 from jobmeter.units import text
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Figure, Record
 
 
 def summary_lines(record: Record, journal: str | None) -> list[str]:
     """What a person wants to know first, one subject a line."""
-    result = Outcome(**record["outcome"])
-    lines = [f"jobmeter: {record['name']} {in_words(result)} after {text(record['wall_seconds'], 'seconds')}"]
+    ending = in_words(outcome_of(record))
+    lines = [f"jobmeter: {record['name']} {ending} after {text(record['wall_seconds'], 'seconds')}"]
     rows = [
         ("CPU", _cpu(record)),
         ("memory", _memory(record)),
         ("disk", _disk(record)),
-        ("processes", _figure(record, "processes_peak", "count", " at most")),
+        ("processes", _processes(record)),
         ("left", _left(record)),
         ("note", without_shepherd(record)),
         ("record", f"{record['id']}  {journal}" if journal else ""),
@@ -26,7 +29,7 @@ def summary_lines(record: Record, journal: str | None) -> list[str]:
     return lines
 
 
-Part = tuple[str, dict[str, Any]]
+Part = tuple[str, "Figure"]
 """Words for one figure, and the figure."""
 
 
@@ -41,23 +44,23 @@ def _tagged(parts: list[Part]) -> str:
     return text
 
 
-def _tag(figure: dict[str, Any]) -> str:
+def _tag(figure: Figure) -> str:
     return f"{figure['quality']}, {figure['from'].partition('_')[0]}"
 
 
-def _figure(record: Record, name: str, unit: str, after: str = "") -> str:
-    figure = record["usage"].get(name)
+def _processes(record: Record) -> str:
+    figure = record["usage"].get("processes_peak")
     if figure is None:
         return ""
-    return _quantity(figure, unit) + (after if figure["quality"] != Quality.AT_LEAST.value else "")
+    return _quantity(figure, "count") + (" at most" if figure["quality"] != Quality.AT_LEAST.value else "")
 
 
-def _quantity(figure: dict[str, Any], unit: str) -> str:
+def _quantity(figure: Figure, unit: str) -> str:
     at_least = "at least " if figure["quality"] == Quality.AT_LEAST.value else ""
     return at_least + text(figure["value"], unit)
 
 
-def _at_most(figure: dict[str, Any], unit: str) -> str:
+def _at_most(figure: Figure, unit: str) -> str:
     if figure["quality"] == Quality.AT_LEAST.value:
         return f"{_quantity(figure, unit)} at the peak"
     return f"{_quantity(figure, unit)} at most"
@@ -78,9 +81,8 @@ def _cpu(record: Record) -> str:
         words += _share(mean["value"], cpus and 100 * cpus, f"{text(cpus, 'count')} CPUs" if cpus else "")
         parts.append((words, mean))
     # A job too short for a rate has its mean alone.
-    if "cpu_peak_percent" in usage and usage["cpu_peak_percent"]["value"] != usage.get("cpu_mean_percent", {}).get(
-        "value"
-    ):
+    mean_value = usage["cpu_mean_percent"]["value"] if "cpu_mean_percent" in usage else None
+    if "cpu_peak_percent" in usage and usage["cpu_peak_percent"]["value"] != mean_value:
         parts.append((_at_most(usage["cpu_peak_percent"], "percent"), usage["cpu_peak_percent"]))
     return _tagged(parts)
 
@@ -100,12 +102,8 @@ def _memory(record: Record) -> str:
 
 def _disk(record: Record) -> str:
     usage = record["usage"]
-    parts = [
-        f"{text(usage[name]['value'], 'bytes')} {verb}"
-        for name, verb in (("read_bytes", "read"), ("write_bytes", "written"))
-        if name in usage
-    ]
-    return ", ".join(parts)
+    figures = ((usage.get("read_bytes"), "read"), (usage.get("write_bytes"), "written"))
+    return ", ".join(f"{text(figure['value'], 'bytes')} {verb}" for figure, verb in figures if figure is not None)
 
 
 def _left(record: Record) -> str:

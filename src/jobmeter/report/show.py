@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jobmeter.analyse.findings import ending, findings
 from jobmeter.analyse.timeline import Sample
-from jobmeter.model import Quality, Record
+from jobmeter.model import Quality
+from jobmeter.record.read import figures, requested
 from jobmeter.report.table import local_time, plain_table, printable
 from jobmeter.units import text
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import ProcessEntry, Record
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
@@ -68,9 +72,9 @@ def _usage(record: Record) -> list[str]:
     asked = record.get("requirement", {})
     rows = []
     for name, words, unit, requirement in _FIGURES:
-        figure = record["usage"].get(name)
+        figure = figures(record).get(name)
         if figure is not None:
-            limit = asked.get(requirement) if requirement else None
+            limit = requested(record).get(requirement) if requirement else None
             if limit is not None and requirement == "cpus":
                 limit *= 100
             rows.append([words, *_compared(figure["value"], limit, unit), figure["quality"], figure["from"]])
@@ -124,17 +128,18 @@ def _processes(record: Record) -> list[str]:
     return plain_table(headings, ("count", "seconds", "bytes", "seconds", "text"), rows)
 
 
-def _process(entry: dict[str, Any]) -> list[str]:
-    def told(name: str, unit: str) -> str:
-        return text(entry[name], unit) if entry.get(name) is not None else ""
-
+def _process(entry: ProcessEntry) -> list[str]:
     return [
         str(entry.get("pid", "")),
-        told("cpu_seconds", "seconds"),
-        told("rss_peak_bytes", "bytes"),
-        told("seconds", "seconds"),
+        _text_if_known(entry.get("cpu_seconds"), "seconds"),
+        _text_if_known(entry.get("rss_peak_bytes"), "bytes"),
+        _text_if_known(entry.get("seconds"), "seconds"),
         printable(str(entry.get("cmd", "")))[:100],
     ]
+
+
+def _text_if_known(value: float | None, unit: str) -> str:
+    return "" if value is None else text(value, unit)
 
 
 def _findings(record: Record, samples: Sequence[Sample]) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobmeter.analyse.headline import CpuSpan
+from jobmeter.analyse.headline import CpuSpan, usage
 from jobmeter.collectors import select
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
@@ -16,9 +16,12 @@ from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample, Watch, Window
-from jobmeter.model import Measurement, Outcome, Quality, Record, Requirement
-from jobmeter.report import record as records
+from jobmeter.model import Outcome, Quality, Requirement
+from jobmeter.record import build
 from jobmeter.session.sources import Sources
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Described, Provenance, Record, WorkflowPart, Writer
 
 
 def ignore(*_: Any) -> None:
@@ -37,7 +40,8 @@ class MeasureOptions(NamedTuple):
     per_process: bool = False
     keep_windows: bool = True  # else its header and its record alone
     journal: JournalFile | None = None  # a journal shared with others, in place of one of its own
-    workflow: Record | None = None  # which job of which workflow it is
+    workflow: WorkflowPart | None = None  # which job of which workflow it is
+    whole_process: bool = False  # this process serves this run alone: all its CPU time is the meter's
 
 
 USUAL = MeasureOptions()
@@ -81,11 +85,11 @@ class Measuring:
         for field in ("interval", "window"):
             if not getattr(options, field) > 0:
                 raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
-        self.id = records.new_run_id()
+        self.id = build.new_run_id()
         self.machine = machine
         self.warn = warn
         self.sources = Sources(select(options.measurements, machine, warn), machine)
-        self.provenance: dict[str, Any] = {}  # further entries of the record's provenance
+        self.provenance: Provenance = {}  # further entries of the record's provenance
         self.enforced: list[str] = []  # the limits that the kernel enforces: cpus, memory
         self.uncertain: tuple[str, ...] = ()  # prefixes of keys whose sources may have missed something
         self.journal: JournalWriter | None = None
@@ -103,7 +107,7 @@ class Measuring:
         """Open everything. UsageError when a key that was requested by name cannot be measured of this job."""
         self._measurements = self.sources.open(job.target)
         self._began = time.time()
-        self._identity = records.identity(
+        self._identity = build.identity(
             self.id,
             command=job.command,
             name=self._options.name or job.name or os.path.basename(job.command[0]),
@@ -111,7 +115,8 @@ class Measuring:
             labels=self._options.labels,
             requirement=job.requirement,
             started=self._began,
-            machine=self.machine,
+            host=build.this_host(self.machine),
+            user=build.this_user(),
             workflow=self._options.workflow,
             enforced=self.enforced,
         )
@@ -152,7 +157,7 @@ class Measuring:
         except StoreError as error:
             self.warn(f"this run is not kept: {error}. Name another place with --store.")
             return None
-        writer: Record = {"pid": os.getpid(), "root": target.root, "job": target.main}
+        writer: Writer = {"pid": os.getpid(), "root": target.root, "job": target.main}
         if target.group is not None:
             writer["group"] = target.group.path
         try:
@@ -171,7 +176,7 @@ class Measuring:
 
     def _write_window(self, window: Window) -> None:
         if self.journal is not None and self._options.keep_windows:
-            processes = [records.process_entry(use) for use in window.processes]
+            processes = [use.entry() for use in window.processes]
             self.journal.window(window.seconds, window.samples, window.cells, processes)
 
     def finish(self, end: JobEnd) -> None:
@@ -197,64 +202,67 @@ class Measuring:
     def record_so_far(self) -> Record:
         """The record of a job that goes on: figures until now, and no end."""
         wall_seconds = time.monotonic() - self.watch.started
-        record = self._make_record(JobEnd(complete=False), Outcome("running"), wall_seconds, time.time())
-        del record["ended"]
-        return record
+        return self._make_record(JobEnd(complete=False), Outcome("running"), wall_seconds, None)
 
-    def _make_record(self, end: JobEnd, outcome: Outcome, wall_seconds: float, ended: float) -> Record:
-        return records.complete(
+    def _make_record(self, end: JobEnd, outcome: Outcome, wall_seconds: float, ended: float | None) -> Record:
+        # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
+        # /proc shows the processes of others.
+        complete = end.complete and end.left_running == 0 and self.machine.shows_own_pids()
+        summary, described = self.watch.summary(), self._as_measured()
+        return build.complete(
             self._identity,
             outcome,
-            summary=self.watch.summary(),
-            processes=self.watch.processes(),
-            measurements=self._as_measured(),
+            usage=usage(summary, described, wall_seconds, complete=complete, cpu_span=end.cpu_span),
+            measurements=summary,
+            processes=[use.entry() for use in self.watch.processes()],
+            provenance=self._make_provenance(end),
             wall_seconds=wall_seconds,
             ended=ended,
-            left_running=end.left_running,
-            # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
-            # /proc shows the processes of others.
-            complete_figures=end.complete and end.left_running == 0 and self.machine.shows_own_pids(),
-            provenance={
-                "collectors": self.sources.availability(self.watch.failures),
-                "samples": self.watch.samples,
-                "interval_seconds": self._options.interval,
-                "interval_reached_seconds": round(self.watch.reached_interval(), 4),
-                "meter_cpu_seconds": round(self._meter.cpu_seconds, 4),
-                **self.provenance,
-            },
-            cpu_span=end.cpu_span,
         )
+
+    def _make_provenance(self, end: JobEnd) -> Provenance:
+        provenance: Provenance = {
+            "selected": list(self._measurements),
+            "collectors": self.sources.availability(self.watch.failures),
+            "samples": self.watch.samples,
+            "interval_seconds": self._options.interval,
+            "interval_reached_seconds": round(self.watch.reached_interval(), 4),
+            "meter_cpu_seconds": round(
+                time.process_time() if self._options.whole_process else self._meter.cpu_seconds, 4
+            ),
+        }
+        provenance.update(self.provenance)
+        if end.left_running:
+            provenance["left_running"] = end.left_running
+        return provenance
 
     def _without_figures(self, end: JobEnd, outcome: Outcome, error: Exception) -> Record:
         """How the job ended, and why nothing else is known."""
         why = f"{type(error).__name__}: {error}"
         self.warn(f"this run has no figures, because of a failure of jobmeter's own: {why}")
-        return records.complete(
+        provenance: Provenance = {"collectors": {}, "samples": self.watch.samples, "failed": why}
+        provenance.update(self.provenance)
+        if end.left_running:
+            provenance["left_running"] = end.left_running
+        return build.complete(
             self._identity,
             outcome,
-            summary={},
-            processes=[],
+            usage={},
             measurements={},
+            processes=[],
+            provenance=provenance,
             wall_seconds=self._wall_seconds,
             ended=self._ended,
-            left_running=end.left_running,
-            complete_figures=False,
-            provenance={
-                "collectors": {},
-                "samples": self.watch.samples,
-                "interval_seconds": self._options.interval,
-                "failed": why,
-                **self.provenance,
-            },
         )
 
-    def _as_measured(self) -> dict[str, Measurement]:
+    def _as_measured(self) -> Described:
         """The descriptions, with the quality that was reached in this run."""
+        described = {key: m.described() for key, m in self._measurements.items()}
         incomplete = self.watch.incomplete()
-        return {
-            key: m._replace(quality=Quality.AT_LEAST) if key in incomplete or key.startswith(self.uncertain) else m
-            for key, m in self._measurements.items()
-        }
+        for key, description in described.items():
+            if key in incomplete or key.startswith(self.uncertain):
+                description["quality"] = Quality.AT_LEAST.value
+        return described
 
     def record_unstarted(
         self, command: list[str], directory: str, requirement: Requirement, outcome: Outcome
@@ -286,7 +294,7 @@ class Measuring:
                 self.journal.close()
 
 
-def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHINE) -> Record:
+def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHINE) -> dict[str, Any]:
     """What the headers of runs that are measured alike, here and by this user, have in common."""
     described = {m.key: m.described() for choice in select(measurements, machine) for m in choice.measurements()}
-    return {**records.surroundings(machine), "measurements": described}
+    return {"host": build.this_host(machine), "user": build.this_user(), "measurements": described}

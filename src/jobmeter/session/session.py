@@ -10,10 +10,11 @@ from jobmeter.errors import JobmeterError
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Record
+from jobmeter.model import Outcome
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
 
 if TYPE_CHECKING:
+    from jobmeter.record.types import Record
     from jobmeter.session.contract import JobControl
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jobmeter.collectors import Selected, availability, unavailable
 from jobmeter.collectors.contract import Source, Target, abilities, collector_abilities
 from jobmeter.errors import UsageError
 from jobmeter.kernel.machine import Machine
 from jobmeter.model import Measurement
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import CollectorState
 
 
 class Sources:
@@ -98,9 +101,9 @@ class Sources:
             source.close()
             _refuse(choice, missing)
 
-    def availability(self, failures: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    def availability(self, failures: Mapping[str, str]) -> dict[str, CollectorState]:
         """By collector: whether it was available, and what failed, if not all of it worked."""
-        entries: dict[str, dict[str, Any]] = {}
+        entries: dict[str, CollectorState] = {}
         for choice in self._selected:
             name = choice.collector.name
             if name in self.why_not:

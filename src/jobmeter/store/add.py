@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, func, select, update
 
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.reader import JournalWindow, apply_labels
 from jobmeter.journal.writer import JournalFile, JournalWriter, append_to_journal, shared_journal
-from jobmeter.model import Record
+from jobmeter.record.read import identity_of
 from jobmeter.store.index.database import Locked, remove_file, writing
 from jobmeter.store.index.extract import labels_text
 from jobmeter.store.index.row_writer import forget_runs
 from jobmeter.store.index.tables import job_metadata, journal_files
 
-Arrival = tuple[Record, Iterable[JournalWindow], Mapping[str, Any] | None]
-"""A record, its windows, and the descriptions of what was measured."""
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
-_IDENTITY = ("id", "name", "command", "cwd", "labels", "host", "user", "started", "requirement", "workflow")
+Arrival = tuple["Record", Iterable[JournalWindow], Mapping[str, Any] | None]
+"""A record, its windows, and the descriptions of what was measured."""
 
 
 def write_runs(location: str, runs: Iterable[Arrival], has: Callable[[str], bool]) -> list[str]:
@@ -52,7 +53,7 @@ def _write_run(
     about = described or {
         key: {"unit": entry["unit"], "kind": entry["kind"]} for key, entry in record.get("measurements", {}).items()
     }
-    writer.begin({**{key: record[key] for key in _IDENTITY if key in record}, "measurements": dict(about)})
+    writer.begin({**identity_of(record), "measurements": dict(about)})
     for window in windows:
         writer.window(window.seconds, window.samples, window.cells, [])
     writer.record(record)

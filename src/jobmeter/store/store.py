@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Select, select
 from sqlalchemy import Row as SqlRow
@@ -14,7 +14,6 @@ from sqlalchemy.exc import DatabaseError
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.reader import Journal, JournalWindow, Place, read_journal
 from jobmeter.journal.writer import append_to_journal
-from jobmeter.model import Record
 from jobmeter.store.add import Arrival, index_labels, remove_runs, write_runs
 from jobmeter.store.index.database import discard_index, index_in_memory, open_index, read_through_memory
 from jobmeter.store.index.extract import is_record
@@ -25,6 +24,9 @@ from jobmeter.store.prune import Swept, sweep
 from jobmeter.store.query.fields import FIELDS
 from jobmeter.store.query.run_names import find_workflow, resolve_run
 from jobmeter.store.query.selection import Row, Selection, condition, ordered
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _FIELD_COLUMNS = [job_metadata.c[field.column] for field in FIELDS.values()]
 _JSON_FIELDS = tuple(name for name, field in FIELDS.items() if field.unit == "json")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobmeter.model import Outcome, Record
+from jobmeter.analyse.outcome import outcome_of
+from jobmeter.model import Outcome
+from jobmeter.record.read import figures
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 
 class Attempt(NamedTuple):
@@ -61,11 +66,10 @@ _FIGURES = (
 
 def of_record(record: Record) -> Attempt:
     """The attempt that a run record tells of."""
-    workflow, usage = record["workflow"], record["usage"]
-    figures = {name: figure["value"] for name, figure in usage.items()}
+    known: dict[str, Any] = {name: figure["value"] for name, figure in figures(record).items()}
     for name, figure in (("cpu_quality", "cpu_seconds"), ("memory_quality", "memory_peak_bytes")):
-        figures[name] = usage.get(figure, {}).get("quality")
-    return _attempt(record, workflow, Outcome(**record["outcome"]), figures, record.get("requirement", {}))
+        known[name] = figures(record)[figure]["quality"] if figure in figures(record) else None
+    return _attempt(record, record["workflow"], outcome_of(record), known, record.get("requirement", {}))
 
 
 def of_row(row: Mapping[str, Any]) -> Attempt:

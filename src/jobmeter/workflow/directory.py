@@ -12,13 +12,13 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobmeter.atomic_file import replacing
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
-from jobmeter.model import Record, workflow_id
+from jobmeter.model import workflow_id
 from jobmeter.suggestion import suggest
 from jobmeter.times import utc
 from jobmeter.workflow.capacity import Capacity
@@ -26,6 +26,10 @@ from jobmeter.workflow.plan import Job, Plan, load_plan
 from jobmeter.workflow.spec.read.loading import FORMATS
 
 SCHEMA = "jobmeter.workflow/1"
+
+StoredPlan = dict[str, Any]
+"""A plan as plan.json holds it."""
+
 _TRIES = 10
 _LOOK = 0.01
 
@@ -79,12 +83,12 @@ class RunDirectory:
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from None
 
-    def plan(self) -> Record:
-        """The plan as it was kept. StoreError when it cannot be read."""
+    def plan(self) -> StoredPlan:
+        """The plan as it was stored. StoreError when it cannot be read."""
         path = f"{self.path}/plan.json"
         try:
             with open(path, encoding="utf-8") as file:
-                plan: Record = json.load(file)
+                plan: StoredPlan = json.load(file)
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from None
         except ValueError:
@@ -146,7 +150,7 @@ class RunDirectory:
             return None
 
 
-def _kept(job: Job) -> Record:
+def _kept(job: Job) -> dict[str, Any]:
     return {
         "job_id": job.number,
         "name": job.name,

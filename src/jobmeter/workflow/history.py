@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobmeter.model import Record
 from jobmeter.workflow.attempts import Attempt, of_row
-from jobmeter.workflow.directory import RunDirectory, find_run
+from jobmeter.workflow.directory import RunDirectory, StoredPlan, find_run
 from jobmeter.workflow.status import WorkflowStatus, status_of
 
 
 class StoredRun(NamedTuple):
     directory: RunDirectory
-    plan: Record
+    plan: StoredPlan
     attempts: list[Attempt]  # by job and attempt
 
     def status(self) -> WorkflowStatus:

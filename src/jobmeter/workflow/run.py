@@ -7,14 +7,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 from jobmeter.analyse.check import MEMORY, met_limit
 from jobmeter.engines.contract import Ended, Engine, OnEnd, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.writer import JournalFile, shared_journal
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Record, Requirement
+from jobmeter.model import Requirement
 from jobmeter.session.command import JobOptions, own_environment
 from jobmeter.session.measuring import MeasureOptions, ignore, shared_header
 from jobmeter.workflow.attempts import Attempt, of_record
@@ -25,6 +25,9 @@ from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.recovery import next_attempt
 from jobmeter.workflow.resume import fingerprint
 from jobmeter.workflow.scheduling import Blocked, Scheduler
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import WorkflowPart
 
 _SYNC = 1.0
 """Seconds between two times that the journal is made to survive a crash of the machine."""
@@ -202,7 +205,7 @@ class WorkflowRun:
         container = None if job.container is None else container_options(job, told, names)
         if names:
             told["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-        workflow: Record = {
+        workflow: WorkflowPart = {
             "id": self._directory.workflow,
             "name": self.plan.name,
             "run_id": self._directory.run_id,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobmeter.analyse.outcome import in_words
-from jobmeter.model import Record
 from jobmeter.workflow.attempts import Attempt, latest
+from jobmeter.workflow.directory import StoredPlan
 
 ORDER = ("completed", "running", "waiting", "blocked", "failed", "oom", "timeout", "killed", "cancelled", "lost")
 
@@ -43,7 +43,7 @@ class WorkflowStatus(NamedTuple):
         return "failed" if any(status in counts for status in FAILED) else "stopped"
 
 
-def status_of(plan: Record, attempts: Sequence[Attempt], *, being_run: bool) -> WorkflowStatus:
+def status_of(plan: StoredPlan, attempts: Sequence[Attempt], *, being_run: bool) -> WorkflowStatus:
     """The status of each job of a plan as it was kept, in its order."""
     last = latest(list(attempts))
     if being_run:
@@ -75,7 +75,7 @@ def _lost_if_running(attempt: Attempt) -> Attempt:
     return attempt._replace(outcome=attempt.outcome._replace(status="lost"))
 
 
-def _blocked(plan: Record, failed: set[int]) -> dict[int, int]:
+def _blocked(plan: StoredPlan, failed: set[int]) -> dict[int, int]:
     """Job → the failed one it needs, near or far."""
     following: dict[int, list[int]] = {}
     for job in plan["jobs"]:

@@ -33,4 +33,5 @@ def measure_options(options: argparse.Namespace) -> MeasureOptions:
         measurements=resolve("measurements", options.measurements),
         store=resolve("store", options.store),
         per_process=options.per_process,
+        whole_process=True,
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from jobmeter.errors import UsageError
-from jobmeter.model import Record
+from jobmeter.record.build import as_json
 from jobmeter.report.run import summary_lines
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 
 def check_report(path: str | None) -> None:
@@ -28,8 +31,7 @@ def write_report(path: str | None, record: Record) -> None:
         return
     try:
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=2)
-            file.write("\n")
+            file.write(as_json(record) + "\n")
     except OSError as error:
         warn(f"no report: {path}: {error.strerror}")
 

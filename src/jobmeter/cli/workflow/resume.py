@@ -12,11 +12,10 @@ from jobmeter.cli.workflow.options import add_run_options, add_workflow_argument
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.model import Record
 from jobmeter.settings import resolve
 from jobmeter.workflow.attempts import Attempt, of_row
 from jobmeter.workflow.containers import check_containers
-from jobmeter.workflow.directory import RunDirectory, find_run
+from jobmeter.workflow.directory import RunDirectory, StoredPlan, find_run
 from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.plan import Plan, check_fit, load_plan
 from jobmeter.workflow.resume import end_leftovers, reasons_to_run, renumber
@@ -27,8 +26,8 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     store = resolve("store", options.store)
     directory = find_run(store, options.workflow, options.run_id)
-    kept = directory.plan()
-    plan = _plan(kept, options.workflow)
+    stored = directory.plan()
+    plan = _plan(stored, options.workflow)
     there_is = capacity(options)
     check_fit(plan.jobs, *there_is)
     check_inputs(plan)
@@ -37,7 +36,7 @@ def main(arguments: list[str]) -> int:
         directory.claim()
         _remove_containers(plan)
     before = _attempts(store, directory, tidy=not options.dry_run)
-    plan = renumber(plan, _numbers(kept, before))
+    plan = renumber(plan, _numbers(stored, before))
     reasons = reasons_to_run(plan.jobs, before)
     if options.dry_run:
         _print_reasons(plan, reasons)
@@ -53,20 +52,20 @@ def main(arguments: list[str]) -> int:
     return run_to_the_end(plan, directory, there_is, options, before=before, done=done)
 
 
-def _plan(kept: Record, named: str | None) -> Plan:
+def _plan(stored: StoredPlan, named: str | None) -> Plan:
     """The plan for the spec as it is now."""
     is_spec = named is not None and named.lower().endswith(tuple(FORMATS)) and os.path.isfile(named)
-    path = str(named) if is_spec else kept["spec"]
+    path = str(named) if is_spec else stored["spec"]
     if not os.path.exists(path):
         raise UsageError(f"{path}: the spec of this workflow is gone. Name where it is: jobmeter workflow resume SPEC")
     return load_plan(path)
 
 
-def _numbers(kept: Record, before: Sequence[Attempt]) -> dict[str, int]:
+def _numbers(stored: StoredPlan, before: Sequence[Attempt]) -> dict[str, int]:
     """Name → number of every job that ever was in the spec: what another was called is not given to a new one."""
     return {
         **{attempt.name: attempt.number for attempt in before},
-        **{job["name"]: job["job_id"] for job in kept["jobs"]},
+        **{job["name"]: job["job_id"] for job in stored["jobs"]},
     }
 
 

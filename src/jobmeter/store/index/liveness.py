@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
-from jobmeter.model import Record
 
 _SILENT = 3600.0
 """Seconds without a line after which the writer on another machine counts as gone. It writes every few seconds."""
 
 
-def writer_lives(header: Record, written: float, machine: Machine = THIS_MACHINE) -> bool:
+def writer_lives(header: Mapping[str, Any], written: float, machine: Machine = THIS_MACHINE) -> bool:
     """Whether more may come from whoever wrote this header; `written` is when its file last grew."""
     writer = header.get("writer")
     if not isinstance(writer, dict) or not isinstance(writer.get("pid"), int):
@@ -23,7 +24,7 @@ def writer_lives(header: Record, written: float, machine: Machine = THIS_MACHINE
     return _process_lives(writer["pid"], writer.get("start"), machine)
 
 
-def is_elsewhere(header: Record) -> bool:
+def is_elsewhere(header: Mapping[str, Any]) -> bool:
     """Whether it was written on another machine, whose processes cannot be seen from here."""
     host = header.get("host")
     return "writer" in header and (not isinstance(host, dict) or host.get("name") != os.uname().nodename)

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.errors import StoreError
-from jobmeter.model import Record
 from jobmeter.store.index.extract import row_of
 from jobmeter.store.index.scan import Amendment, Scan, ScannedRun
 
@@ -53,7 +52,7 @@ class ScannedFile(NamedTuple):
 
     name: str
     path: str
-    shared: Record
+    shared: dict[str, Any]
     amendments: list[Amendment]
     size: int
     lines: int

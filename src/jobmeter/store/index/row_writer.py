@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from jobmeter.journal.reader import apply_labels
-from jobmeter.model import Record
 from jobmeter.store.index.extract import COLUMNS, labels_text, row_of, storable
 from jobmeter.store.index.scan import Amendment, ScannedRun
 from jobmeter.store.index.tables import job_metadata, journal_files, window_samples
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _BATCH = 2000
 """Runs that are written at once."""

@@ -6,13 +6,15 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jobmeter.analyse.timeline import Sample, Sampler
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import check_header, final_record, parse_line, read_shared, shared_part, unreadable
 from jobmeter.journal.writer import SCHEMA
-from jobmeter.model import Record
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _HEADER_ID = re.compile(rb'\{"schema":"%s","id":"([\w-]+)"' % re.escape(SCHEMA.encode()))
 _UNUSED = ',"measurements":{'
@@ -38,7 +40,7 @@ class Amendment(NamedTuple):
     """Something said of a run after it was written."""
 
     run_id: str
-    labels: Record | None  # None: it was removed
+    labels: dict[str, str | None] | None  # None: it was removed
 
 
 class _OpenRun:
@@ -61,7 +63,7 @@ class Scan:
 
     def __init__(self, path: str, offset: int, lines: int, warn: Callable[[str], None]) -> None:
         self.path = path
-        self.shared: Record = {}
+        self.shared: dict[str, Any] = {}
         self.amendments: list[Amendment] = []
         self.read_to = offset
         self.lines = lines
@@ -182,7 +184,7 @@ class Scan:
                 self._problem(f"{self.path}: line {number} is the record of a run without a header and was skipped")
             return None
         del self._open[run.run_id]
-        return ScannedRun(run.run_id, record, run.offset, run.line, run.samples)
+        return ScannedRun(run.run_id, cast("Record", record), run.offset, run.line, run.samples)
 
     def _other(self, offset: int, number: int, line: bytes) -> None:
         entry = parse_line(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raise it with every change below, and of how journals are read: an index of an older version is made anew."""
 
 metadata = MetaData()

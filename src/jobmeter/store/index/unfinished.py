@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, Any
 
 from jobmeter.analyse.headline import usage
 from jobmeter.analyse.timeline import summarise
 from jobmeter.journal.reader import Journal
-from jobmeter.model import Record
+from jobmeter.model import Outcome
+from jobmeter.record.build import complete
 from jobmeter.times import parse_moment
 
-_SCHEMA = "jobmeter.run/1"
+if TYPE_CHECKING:
+    from jobmeter.record.types import Header, Record
+
 _NOT_IN_RECORDS = ("schema", "measurements", "writer")
 
 
@@ -20,28 +24,28 @@ def record_so_far(journal: Journal, status: str) -> Record:
     described = header.get("measurements", {})
     summary = summarise(((window.seconds, window.cells) for window in journal.windows), described)
     seen = journal.windows[-1].seconds if journal.windows else 0.0
-    record: Record = {
-        "schema": _SCHEMA,
+    begun: Any = {
+        "command": [],
         "labels": {},
         "requirement": {},
         **{key: value for key, value in header.items() if key not in _NOT_IN_RECORDS},
-        "outcome": {"status": status, "exit_code": None, "signal": None},
-        "usage": usage(summary, described, seen, complete=False),
-        "measurements": summary,
-        "processes": journal.processes[-1][1] if journal.processes else [],
-        "provenance": {
+    }
+    return complete(
+        begun,
+        Outcome(status),
+        usage=usage(summary, described, seen, complete=False),
+        measurements=summary,
+        processes=journal.processes[-1][1] if journal.processes else [],
+        provenance={
             "selected": list(described),
             "samples": sum(window.samples for window in journal.windows),
             "windows": len(journal.windows),
         },
-    }
-    wall = _wall_seconds(header, status, seen)
-    if wall is not None:
-        record["wall_seconds"] = wall
-    return record
+        wall_seconds=_wall_seconds(header, status, seen),
+    )
 
 
-def _wall_seconds(header: Record, status: str, seen: float) -> float | None:
+def _wall_seconds(header: Header, status: str, seen: float) -> float | None:
     """How long it runs; of a lost run how long it was seen to."""
     if status != "running":
         return seen if seen else None

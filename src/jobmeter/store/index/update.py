@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, func, insert, select
 
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import Place, read_journal
-from jobmeter.model import Record
 from jobmeter.store.index.database import Locked, writing
 from jobmeter.store.index.liveness import is_elsewhere, writer_lives
 from jobmeter.store.index.parallel_scan import (
@@ -28,6 +27,9 @@ from jobmeter.store.index.row_writer import RowWriter, forget_files
 from jobmeter.store.index.scan import Scan, ScannedRun, file_size
 from jobmeter.store.index.tables import CLOSED, INDEXES, OPEN, SILENT, index_state, job_metadata, journal_files
 from jobmeter.store.index.unfinished import record_so_far
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record
 
 _TURN = 2.0
 """Seconds of work after which others may write."""
@@ -252,7 +254,7 @@ class _Updating:
     def _judge(self, scan: ScannedFile, file: int) -> tuple[int, str]:
         """Whether more may come of a file that has an open end, and who would write it."""
         state_of_file = CLOSED
-        writer: Record = scan.shared
+        writer: Mapping[str, Any] = scan.shared
         for run in scan.unfinished:
             journal = read_journal(scan.path, Place(run.run_id, run.offset, run.line))
             state = _state(journal.header, scan)
@@ -269,7 +271,7 @@ class _Updating:
         return state_of_file, json.dumps({key: writer[key] for key in ("writer", "host") if key in writer})
 
 
-def _state(header: Record, scan: ScannedFile) -> int:
+def _state(header: Mapping[str, Any], scan: ScannedFile) -> int:
     size, mtime_ns = file_size(scan.path)
     if writer_lives(header, mtime_ns / 1e9):
         return OPEN

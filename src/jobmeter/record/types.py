@@ -1,0 +1,264 @@
+"""The types of a run record, and one line about each field. The JSON Schema is generated from them.
+
+Absent means not measured, or not known; a field is never null for that. Readers ignore fields that they do not know.
+
+Only `record.schema` needs this module at run time. Elsewhere it is imported under TYPE_CHECKING: making these classes
+takes longer than launching a job. Python 3.10 has no `NotRequired`, so the fields that may be absent are in a subclass
+with `total=False`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Union
+
+from jobmeter.model import Quality, Status
+
+
+class Keyword(NamedTuple):
+    """A keyword of JSON Schema for a field. Beside it `Annotated` has a description, or the terms that are allowed."""
+
+    name: str
+    value: Any
+
+
+_NOT_NEGATIVE = Keyword("minimum", 0)
+
+Seconds = Annotated[float, _NOT_NEGATIVE]
+Amount = Annotated[float, _NOT_NEGATIVE]
+Bytes = Annotated[int, _NOT_NEGATIVE]
+Count = Annotated[int, _NOT_NEGATIVE]
+Timestamp = Annotated[
+    str,
+    Keyword("format", "date-time"),
+    Keyword("pattern", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$"),
+]
+Key = Annotated[str, Keyword("minLength", 1)]
+Labels = dict[str, str]
+
+
+class Host(TypedDict, total=False):
+    """The machine on which the job ran."""
+
+    name: Annotated[str, "Its host name."]
+    cpus: Annotated[Count, "CPUs that a job could use there."]
+    memory_bytes: Annotated[Bytes, "Its memory."]
+    kernel: Annotated[str, "Name and release of its kernel."]
+
+
+class OutcomeRecord(TypedDict):
+    """How the run ended."""
+
+    status: Annotated[str, "How it ended, in one word.", Status]
+    exit_code: Annotated[Union[int, None], "The exit code of the job; null if a signal ended it, or if it is unknown."]
+    signal: Annotated[Union[int, None], "The number of the signal that ended the job; null if none did."]
+
+
+class RequirementRecord(TypedDict, total=False):
+    """What was requested; absent is "not requested"."""
+
+    cpus: Annotated[Amount, "CPUs."]
+    memory_bytes: Annotated[Bytes, "Memory."]
+    runtime_seconds: Annotated[Seconds, "Wall time."]
+    gpus: Annotated[Count, "GPUs."]
+
+
+Figure = TypedDict(
+    "Figure",
+    {
+        "value": Annotated[Amount, "The figure, in the unit that its name says."],
+        "from": Annotated[Key, "The measurement that it is taken from."],
+        "quality": Annotated[str, "How far it can be trusted.", Quality],
+    },
+)
+Figure.__doc__ = "A headline figure."
+
+
+class Usage(TypedDict, total=False):
+    """The headline figures: the best that is known, each with its source and quality."""
+
+    cpu_seconds: Annotated[Figure, "CPU time of all processes."]
+    cpu_peak_percent: Annotated[Figure, "The most CPU at a time; 100 is one CPU."]
+    cpu_mean_percent: Annotated[Figure, "CPU time over wall time; 100 is one CPU."]
+    memory_peak_bytes: Annotated[Figure, "The most memory at a time that could not be reclaimed."]
+    memory_mean_bytes: Annotated[Figure, "Memory on average over time."]
+    memory_min_bytes: Annotated[Figure, "The least memory at a time."]
+    read_bytes: Annotated[Figure, "Bytes read from storage."]
+    write_bytes: Annotated[Figure, "Bytes written to storage."]
+    processes_peak: Annotated[Figure, "The most processes at a time."]
+
+
+class _GaugeAlways(TypedDict):
+    unit: Annotated[str, "Its unit."]
+    kind: Literal["gauge"]
+
+
+class GaugeSummary(_GaugeAlways, total=False):
+    """A level over the run. A peak that the kernel keeps has no mean."""
+
+    peak: Annotated[float, "The highest value."]
+    mean: Annotated[float, "The mean over time."]
+    min: Annotated[float, "The lowest value."]
+    p95: Annotated[float, "95 % of the time it was no higher."]
+
+
+class CounterSummary(TypedDict):
+    """A quantity that only grows."""
+
+    unit: Annotated[str, "Its unit."]
+    kind: Literal["counter"]
+    total: Annotated[Amount, "What it grew by during the run."]
+
+
+class LabelSummary(TypedDict):
+    """A text."""
+
+    unit: Annotated[str, "Its unit: text."]
+    kind: Literal["label"]
+    last: Annotated[str, "The last one."]
+    distinct: Annotated[list[str], "The different ones, in the order in which they were first read; not all if many."]
+
+
+class CategorySummary(TypedDict):
+    """One of a few values."""
+
+    unit: Annotated[str, "Its unit: text."]
+    kind: Literal["category"]
+    share: Annotated[dict[str, Annotated[float, _NOT_NEGATIVE, Keyword("maximum", 1)]], "The share of each value."]
+
+
+Summary = Union[GaugeSummary, CounterSummary, LabelSummary, CategorySummary]
+
+
+class ProcessEntry(TypedDict, total=False):
+    """One process of the job, or several that are added up."""
+
+    pid: Annotated[Count, "Its process id; absent where several are added up."]
+    processes: Annotated[Count, "How many processes are added up here."]
+    cmd: Annotated[str, "Its command line."]
+    cpu_seconds: Annotated[Seconds, "Its CPU time while it was measured."]
+    rss_peak_bytes: Annotated[Bytes, "The most resident memory that it had at a sample."]
+    seconds: Annotated[Seconds, "How long it lived while it was measured."]
+
+
+class _CollectorAlways(TypedDict):
+    available: Annotated[bool, "Whether it could be read."]
+
+
+class CollectorState(_CollectorAlways, total=False):
+    """What became of one source of measurements."""
+
+    why: Annotated[str, "Why it was not available."]
+    failed: Annotated[str, "What failed while it was read; its figures may be incomplete."]
+
+
+class ContainerInfo(TypedDict, total=False):
+    """The container in which the job ran."""
+
+    image: Annotated[str, "Its image."]
+    engine: Annotated[str, "docker or podman."]
+    engine_version: Annotated[str, "The version of that."]
+    id: Annotated[str, "Its id there."]
+    startup_seconds: Annotated[Seconds, "From the request to start it until it ran."]
+
+
+Imported = TypedDict(
+    "Imported",
+    {
+        "from": Annotated[str, "The tool that recorded the run."],
+        "where": Annotated[str, "The file, and the line in it."],
+        "times_from": Annotated[str, "Where start and end are taken from, if the tool does not record them."],
+    },
+    total=False,
+)
+Imported.__doc__ = "Where a run of another tool was imported from. What else that tool records of a run is here, too."
+
+
+class Provenance(TypedDict, total=False):
+    """How the figures were made."""
+
+    version: Annotated[str, "The version of jobmeter that made the record."]
+    selected: Annotated[list[Key], "The measurements that were selected."]
+    collectors: Annotated[dict[str, CollectorState], "The sources that were selected, by name."]
+    samples: Annotated[Count, "How often the job was sampled."]
+    windows: Annotated[Count, "How many windows the journal has; of a run without an end."]
+    interval_seconds: Annotated[Seconds, "The time between two samples that was requested."]
+    interval_reached_seconds: Annotated[Seconds, "The time between two samples that was reached."]
+    meter_cpu_seconds: Annotated[Seconds, "CPU time that jobmeter itself used for this run until it made the record."]
+    failed: Annotated[str, "Why there are no figures: a failure of jobmeter itself."]
+    left_running: Annotated[Count, "Processes of the job that went on when the run ended, not measured to their end."]
+    shepherd_killed: Annotated[bool, "The job's own parent process was killed; jobmeter followed the job without it."]
+    missing_outputs: Annotated[list[str], "Files that the job was to make and did not."]
+    container: ContainerInfo
+    cgroup_parent: Annotated[str, "Why the container had no cgroup of the run's own above it."]
+    imported: Imported
+
+
+class WorkflowPart(TypedDict, total=False):
+    """Which job of which workflow it was."""
+
+    id: Annotated[str, "The workflow, as in paths and on command lines."]
+    name: Annotated[str, "The workflow, as its spec names it."]
+    run_id: Annotated[Count, "The number of the workflow's run."]
+    job_id: Annotated[Count, "The number of the job in it."]
+    step: Annotated[str, "The step of the spec that the job is of."]
+    attempt: Annotated[Count, "1 for the first attempt at the job."]
+    fingerprint: Annotated[str, "A digest of its command and inputs, by which `resume` sees that one changed."]
+
+
+class _IdentityAlways(TypedDict):
+    id: Annotated[str, "Of this run alone.", Keyword("pattern", "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+    name: Annotated[str, "The name of the job; runs of one job share it."]
+    command: Annotated[list[str], "The command, word by word. Bytes that are no UTF-8 are escaped as lone surrogates."]
+    labels: Annotated[Labels, "Labels that people gave it."]
+    requirement: RequirementRecord
+
+
+class RunIdentity(_IdentityAlways, total=False):
+    """What is known when a run begins."""
+
+    cwd: Annotated[str, "The directory in which it ran; empty if it could not be read."]
+    host: Host
+    user: Annotated[str, "The user who ran it."]
+    started: Annotated[Timestamp, "When it started, in UTC."]
+    enforced: Annotated[list[str], "The requested resources that the kernel limited it to: cpus, memory."]
+    workflow: WorkflowPart
+
+
+class _RecordAlways(RunIdentity):
+    schema: Annotated[Literal["jobmeter.run/1"], "The version of this format."]
+    outcome: OutcomeRecord
+    usage: Usage
+    measurements: Annotated[dict[str, Summary], "Everything that was measured, by key."]
+    processes: Annotated[list[ProcessEntry], "The processes that used most; the last entry adds up the others."]
+    provenance: Provenance
+
+
+class Record(_RecordAlways, total=False):
+    """All that is known of one run of a job."""
+
+    ended: Annotated[Timestamp, "When it ended, in UTC; of a detached run when measuring ended."]
+    wall_seconds: Annotated[Seconds, "How long it took; of a run without an end how long it was measured."]
+
+
+Described = dict[str, dict[str, str]]
+"""Key → the description of the measurement, as journals hold it: unit, kind, across, quality, help, gauge."""
+
+
+class Writer(TypedDict, total=False):
+    """Who writes a journal, so that it can be told whether writer and job still live."""
+
+    pid: int
+    start: int  # when the process started, in clock ticks since boot, as for the two below
+    root: int
+    root_start: int
+    job: int
+    job_start: int
+    group: str  # the job's cgroup
+
+
+class Header(RunIdentity, total=False):
+    """The first line of a run in a journal. One read from a file may lack any of its fields."""
+
+    schema: str
+    measurements: Described
+    writer: Writer
