@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.journal.writer import JournalFile, JournalWriter, shared_journal
-from jobmeter.model import Across, Kind, Measurement, Quality
+from jobmeter.model import Across, Kind, Measurement, Quality, Status
 from jobmeter.record.build import SCHEMA
 from jobmeter.times import utc
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 RUNS_PER_FILE = 50_000
 SPAN = 365 * 86400.0
 LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
-STATUSES = ("completed", "failed", "oom", "timeout", "killed", "cancelled")
+STATUSES = (Status.COMPLETED, Status.FAILED, Status.OOM, Status.TIMEOUT, Status.KILLED, Status.CANCELLED)
 SHARES = (92, 4, 1, 1, 1, 1)
-ENDS = {"completed": (0, None), "failed": (1, None), "timeout": (None, 15), "cancelled": (None, 2)}
+ENDS = {
+    Status.COMPLETED: (0, None), Status.FAILED: (1, None), Status.TIMEOUT: (None, 15), Status.CANCELLED: (None, 2),
+}  # fmt: skip
 STEPS = ("align", "assemble", "build", "call-variants", "clean", "embed", "evaluate", "export", "index", "lint",
          "merge", "prepare", "render", "simulate", "sort", "test", "train", "upload")  # fmt: skip
 DATASETS = ("small", "full", "mouse", "nightly")
@@ -104,13 +106,15 @@ def measurements() -> dict[str, Measurement]:
 def make_run(rng: random.Random, job: Job, number: int, started: float) -> tuple[Record, list[JournalWindow]]:
     """One run, with figures that agree with each other."""
     (status,) = rng.choices(STATUSES, SHARES)
-    wall = round(job.seconds * rng.lognormvariate(0, job.steadiness) * (0.4 if status != "completed" else 1), 3)
+    wall = round(
+        job.seconds * rng.lognormvariate(0, job.steadiness) * (0.4 if status is not Status.COMPLETED else 1), 3
+    )
     cpu = round(wall * job.cpus * rng.uniform(0.5, 0.98), 4)
     asked = 2 ** math.ceil(math.log2(job.memory * 1.3))
-    memory = asked if status == "oom" else min(int(job.memory * rng.lognormvariate(0, job.steadiness)), asked)
+    memory = asked if status is Status.OOM else min(int(job.memory * rng.lognormvariate(0, job.steadiness)), asked)
     processes = rng.randint(1, 12)
     written = int(memory * rng.uniform(0, 0.5))
-    summary = make_summary(cpu, wall, memory, processes, written, status == "oom")
+    summary = make_summary(cpu, wall, memory, processes, written, status is Status.OOM)
     exit_code, signal = ENDS.get(status, (None, 9))
     record: Any = {
         "schema": SCHEMA,
@@ -125,7 +129,7 @@ def make_run(rng: random.Random, job: Job, number: int, started: float) -> tuple
         "requirement": {"cpus": job.cpus, "memory_bytes": asked, "runtime_seconds": math.ceil(job.seconds * 3)},
         "ended": utc(started + wall),
         "wall_seconds": wall,
-        "outcome": {"status": status, "exit_code": exit_code, "signal": signal},
+        "outcome": {"status": status.value, "exit_code": exit_code, "signal": signal},
         "usage": make_usage(summary, cpu, wall),
         "measurements": summary,
         "processes": [

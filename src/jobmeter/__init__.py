@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jobmeter.collectors.contract import Collector, Readings, Source, Target
     from jobmeter.errors import JobmeterError, NoData
     from jobmeter.launch.container.spec import ContainerOptions
-    from jobmeter.model import Across, Kind, Measurement, Quality
+    from jobmeter.model import Across, Kind, Measurement, Quality, Status
 
 __all__ = [
     "Across",
@@ -26,6 +26,7 @@ __all__ = [
     "Readings",
     "Run",
     "Source",
+    "Status",
     "Target",
     "__version__",
     "attach",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobmeter.errors import OptionRefused
 from jobmeter.meter.meter import Meter
-from jobmeter.model import Requirement
+from jobmeter.model import Requirement, Status
 from jobmeter.record.read import figure_value
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.measuring import MeasureOptions
@@ -44,9 +44,9 @@ class Run:
         return self.record["id"]
 
     @property
-    def status(self) -> str:
-        """`completed`, `failed`, `killed`, `timeout`, `oom`, `cancelled` or `detached`."""
-        return str(self.record["outcome"]["status"])
+    def status(self) -> Status:
+        """How it ended; a text, too: `run.status == "completed"`."""
+        return Status(self.record["outcome"]["status"])
 
     @property
     def exit_code(self) -> int | None:

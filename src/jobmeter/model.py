@@ -119,7 +119,7 @@ class Requirement(NamedTuple):
 class Outcome(NamedTuple):
     """How a run ended."""
 
-    status: str  # the value of a Status
+    status: Status
     exit_code: int | None = None
     signal: int | None = None
 

@@ -9,7 +9,7 @@ import pytest
 from jobmeter.analyse import headline
 from jobmeter.exchange import duct, gnutime, nextflow, slurm
 from jobmeter.exchange.foreign import Facts, run_of, stable_id
-from jobmeter.model import Measurement, Outcome
+from jobmeter.model import Measurement, Outcome, Status
 
 SOURCES = (duct, gnutime, nextflow, slurm)
 ALL = {measurement.key: measurement for source in SOURCES for measurement in source.MEASUREMENTS}
@@ -51,7 +51,7 @@ def test_our_own_figure_goes_before_theirs() -> None:
 
 
 def facts(**more: Any) -> Facts:
-    return Facts("slurm", ("t", "1"), "file: line 2", "job", Outcome("completed", 0), [], **more)
+    return Facts("slurm", ("t", "1"), "file: line 2", "job", Outcome(Status.COMPLETED, 0), [], **more)
 
 
 @pytest.mark.parametrize(

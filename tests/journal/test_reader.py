@@ -10,6 +10,8 @@ from jobmeter.journal.reader import JournalWindow, read_journal
 from jobmeter.journal.writer import SCHEMA, JournalWriter
 from jobmeter.model import Across, Kind, Measurement, Quality
 
+pytestmark = pytest.mark.no_records
+
 HEADER = b'{"schema":"%s","id":"abc"}' % SCHEMA.encode()
 A = b'{"columns":["a"]}'
 

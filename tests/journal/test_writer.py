@@ -17,6 +17,8 @@ from jobmeter.journal.reader import read_journal, read_journals
 from jobmeter.journal.writer import SCHEMA, JournalWriter, journal_path, shared_journal
 from jobmeter.model import Across, Kind, Measurement, Quality
 
+pytestmark = pytest.mark.no_records
+
 RSS = Measurement("proc_rss", "bytes", Kind.GAUGE, Across.SUM, Quality.SAMPLED, "Resident memory.")
 
 

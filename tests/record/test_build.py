@@ -12,7 +12,7 @@ from jobmeter import __version__
 from jobmeter.collectors.contract import ProcessUse
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity
-from jobmeter.model import Outcome, Requirement
+from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.record.build import as_json, complete, identity, new_run_id, this_host, this_user
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def begun(requirement: Requirement = Requirement()) -> RunIdentity:  # noqa: B00
 def ended(identity: RunIdentity) -> Record:
     return complete(
         identity,
-        Outcome("failed", 3),
+        Outcome(Status.FAILED, 3),
         usage={"cpu_seconds": FIGURE},
         measurements={"perf_cpu_seconds": {"unit": "seconds", "kind": "counter", "total": 5.0}},
         processes=[{"pid": 42, "cmd": "sh"}],
@@ -72,7 +72,7 @@ def test_what_is_known_at_the_start_is_the_first_part_of_the_record() -> None:
 def test_what_is_not_known_is_absent() -> None:
     nothing = identity("abc", name="x", command=[], requirement=Requirement(), labels={})
     assert {"id", "name", "command", "labels", "requirement"} == nothing.keys()
-    record = complete(nothing, Outcome("lost"), usage={}, measurements={}, processes=[], provenance={})
+    record = complete(nothing, Outcome(Status.LOST), usage={}, measurements={}, processes=[], provenance={})
     assert not {"ended", "wall_seconds", "started", "host"} & record.keys()
 
 

@@ -17,7 +17,7 @@ from jobmeter.errors import LaunchError
 from jobmeter.journal.reader import read_journal
 from jobmeter.launch.spawn import Streams
 from jobmeter.meter.watch import Watch
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.measuring import JobEnd, MeasureOptions, Measuring, OpenJob
 from jobmeter.session.process import RunningProcess
@@ -60,7 +60,7 @@ class Block:
 
     def outcome(self) -> Outcome:
         self._step("outcome")
-        return Outcome("completed", 0)
+        return Outcome(Status.COMPLETED, 0)
 
     def close(self) -> None:
         self.steps.append("close")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from jobmeter.errors import StoreError, UsageError
+from jobmeter.journal.writer import SCHEMA
 from jobmeter.store import Selection
 from jobmeter.store.index.tables import SCHEMA_VERSION
 from tests.runs import DESCRIBED, record, windows
-from tests.store.kept import answers, five, ids, journal_of, kept, names, opened
+from tests.store.kept import answers, five, header, ids, journal_of, kept, names, one_file, opened
 
 
 def test_runs_come_newest_first_with_numbers_as_numbers_and_nothing_for_what_was_not_measured(tmp_path: Path) -> None:
@@ -227,3 +228,14 @@ def test_labels_and_words_that_are_no_utf_8_come_back_as_they_were(tmp_path: Pat
     (row,) = store.runs()
     assert (["cat", odd, "ü"], {"dish": odd, "ü": "é"}) == (row["command"], row["labels"])
     assert run == store.record("aaa1")
+
+
+@pytest.mark.no_records
+def test_a_record_of_a_status_that_this_version_does_not_know_cannot_be_used(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    kept(tmp_path, record("aaa1"))
+    one_file(tmp_path, "bbb2", [{"schema": SCHEMA, **header("bbb2")}, {"record": record("bbb2", status="happy")}])
+    store = opened(tmp_path, warnings)
+    assert {"aaa1": "completed", "bbb2": "lost"} == {row["id"]: row["status"] for row in store.runs()}
+    assert "lost" == store.record("bbb2")["outcome"]["status"]
+    assert ["the record of run bbb2 cannot be used"] == [text.split(": ")[1] for text in warnings]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.workflow.attempts import Attempt
 
 
 def an_attempt(number: int, status: str = "completed", *, attempt: int = 1, second: int = 0, **more: Any) -> Attempt:
     """An attempt at job `number` that started so many seconds after noon."""
-    outcomes = {"completed": Outcome("completed", 0), "failed": Outcome("failed", 1)}
+    outcomes = {"completed": Outcome(Status.COMPLETED, 0), "failed": Outcome(Status.FAILED, 1)}
     about: dict[str, Any] = {
         "number": number,
         "name": f"job{number}",
         "step": f"job{number}",
         "attempt": attempt,
         "run": f"run-{number}-{attempt}",
-        "outcome": outcomes.get(status, Outcome(status)),
+        "outcome": outcomes.get(status) or Outcome(Status(status)),
         "started": f"2026-01-31T12:00:{second:02}.000Z",
     }
     unknown = dict.fromkeys(name for name in Attempt._fields if name not in about)

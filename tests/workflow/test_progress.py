@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import RunDirectory
@@ -18,7 +18,7 @@ from tests.workflow.jobs import a_job, a_sweep
 
 
 def attempt(job: Job, status: str = "completed", seconds: float = 10.0, number: int = 1) -> Attempt:
-    outcome = Outcome(status, 0 if status == "completed" else 1)
+    outcome = Outcome(Status(status), 0 if status == "completed" else 1)
     figures: list[Any] = [None] * 11
     return Attempt(job.number, job.name, job.step, number, f"run{job.number}", outcome, "", seconds, *figures)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.model import Outcome, Requirement
+from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Retry
 from jobmeter.workflow.recovery import next_attempt
@@ -10,8 +10,8 @@ from tests.workflow.jobs import a_job
 
 MIB = 2**20
 PLENTY = Capacity(8, 64 * 1024 * MIB)
-OOM = Outcome("oom", None, 9)
-TIMEOUT = Outcome("timeout", None, 15)
+OOM = Outcome(Status.OOM, None, 9)
+TIMEOUT = Outcome(Status.TIMEOUT, None, 15)
 ASKED = Requirement(cpus=1, memory_bytes=100 * MIB, runtime_seconds=60)
 
 
@@ -67,9 +67,9 @@ def test_an_unknown_memory_of_the_machine_is_no_limit() -> None:
 
 def test_exit_codes_that_are_named_are_tried_again_as_they_were() -> None:
     codes = frozenset((75, 143))
-    assert after(Outcome("failed", 75), exit_codes=codes) == ASKED
-    assert after(Outcome("killed", None, 15), exit_codes=codes) == ASKED
-    assert after(Outcome("failed", 1), exit_codes=codes) is None
+    assert after(Outcome(Status.FAILED, 75), exit_codes=codes) == ASKED
+    assert after(Outcome(Status.KILLED, None, 15), exit_codes=codes) == ASKED
+    assert after(Outcome(Status.FAILED, 1), exit_codes=codes) is None
 
 
 @pytest.mark.parametrize("ended", [OOM, TIMEOUT])

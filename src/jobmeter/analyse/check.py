@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.outcome import in_words
-from jobmeter.model import Outcome, Quality, Requirement
+from jobmeter.model import Outcome, Quality, Requirement, Status
 
 Row = Mapping[str, Any]
 
@@ -29,6 +29,7 @@ PEAK_OVER = 1.1
 """A CPU limit hands out its share every 100 ms: in the second of a peak there may be eleven shares instead of ten."""
 TICK_LAG = 5.0
 """Percent of one CPU by which a peak may be too high besides, for each CPU that was requested."""
+_NO_FAILURE = (Status.COMPLETED, Status.RUNNING, Status.DETACHED)
 _SPAN = 1.0
 """Seconds that a peak of CPU is taken over, or more (`collectors.rate`)."""
 _OWN_LIMIT = 0.8
@@ -46,18 +47,18 @@ class Resource(NamedTuple):
     each: float  # of the unit, in one of what was asked for
     used: str
     quality: str  # the field that tells how far to trust what was used; "" when it is sure
-    met_by: str  # the status of a run that met this limit
+    met_by: Status | None  # the status of a run that met this limit
     cause: str  # the same in words
 
 
 MEMORY = Resource(
     "Memory", "memory", "bytes", "memory_bytes", "requirement_memory_bytes", 1, "memory_peak_bytes", "memory_quality",
-    "oom", "out of memory",
+    Status.OOM, "out of memory",
 )  # fmt: skip
-CPU = Resource("CPU", "cpus", "percent", "cpus", "requirement_cpus", 100, "cpu_peak_percent", "cpu_quality", "", "")
+CPU = Resource("CPU", "cpus", "percent", "cpus", "requirement_cpus", 100, "cpu_peak_percent", "cpu_quality", None, "")
 RUNTIME = Resource(
     "Runtime", "runtime", "seconds", "runtime_seconds", "requirement_runtime_seconds", 1, "wall_seconds", "",
-    "timeout", "timeout",
+    Status.TIMEOUT, "timeout",
 )  # fmt: skip
 RESOURCES = (MEMORY, CPU, RUNTIME)
 
@@ -153,11 +154,12 @@ def check(
                 lines += _lines(row, earlier, min_over, everything, unsettled)
         found = list(_lines(last, job, min_over, everything, RESOURCES))
         lines += found
-        running += last["status"] == "running"
-        asked_nothing += last["status"] != "running" and not any(last.get(resource.asked) for resource in RESOURCES)
-        if last["status"] not in ("completed", "running", "detached") and not any(line.cause for line in found):
-            cause = in_words(Outcome(last["status"], last.get("exit_code"), last.get("signal")))
-            failures.append(Failure(job, last["status"], cause))
+        status = Status(last["status"])
+        running += status is Status.RUNNING
+        asked_nothing += status is not Status.RUNNING and not any(last.get(resource.asked) for resource in RESOURCES)
+        if status not in _NO_FAILURE and not any(line.cause for line in found):
+            cause = in_words(Outcome(status, last.get("exit_code"), last.get("signal")))
+            failures.append(Failure(job, status, cause))
     return Checked(lines, failures, Tally(len(jobs), running, asked_nothing))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobmeter.analyse.check import is_over_cpus
 from jobmeter.analyse.outcome import in_words, outcome_of, signal_name, without_shepherd
 from jobmeter.analyse.timeline import Sample
-from jobmeter.model import Quality
+from jobmeter.model import Quality, Status
 from jobmeter.record.read import figure_value, measured
 from jobmeter.units import text
 
@@ -53,7 +53,7 @@ def ending(record: Record) -> str:
     """How the run ended, in words, by the kernel's own count where it is known."""
     result = outcome_of(record)
     kills = oom_kills(record)
-    if result.status != "oom":
+    if result.status != Status.OOM:
         return in_words(result)
     how = f"killed by {signal_name(result.signal)}" if result.signal is not None else f"exit code {result.exit_code}"
     if kills:
@@ -67,7 +67,7 @@ def oom_kills(record: Record) -> int:
 
 def _out_of_memory(record: Record) -> list[Finding]:
     kills = oom_kills(record)
-    if record["outcome"]["status"] == "oom":
+    if record["outcome"]["status"] == Status.OOM:
         asked = record.get("requirement", {}).get("memory_bytes")
         hint = f" Ask for more than {text(asked, 'bytes')}." if asked else ""
         return [Finding("oom", "problem", f"It ran out of memory.{hint}")]
@@ -110,7 +110,7 @@ def _is_over_cpus(record: Record) -> bool:
 
 def _under(record: Record) -> list[Finding]:
     """Waste of what others could have used; too much time asked for costs nobody."""
-    if record["outcome"]["status"] != "completed" or (record.get("wall_seconds") or 0) < _LONG:
+    if record["outcome"]["status"] != Status.COMPLETED or (record.get("wall_seconds") or 0) < _LONG:
         return []
     sources = {"memory": record["usage"].get("memory_peak_bytes"), "cpus": record["usage"].get("cpu_seconds")}
     at_least = {name for name, figure in sources.items() if figure and figure["quality"] == Quality.AT_LEAST.value}
@@ -162,7 +162,7 @@ def _throttled(record: Record) -> list[Finding]:
 
 def _left(record: Record) -> list[Finding]:
     count = record["provenance"].get("left_running", 0)
-    if not count or record["outcome"]["status"] == "detached":
+    if not count or record["outcome"]["status"] == Status.DETACHED:
         return []
     who = "1 process" if count == 1 else f"{count} processes"
     return [Finding("left", "problem", f"It left {who} running, not measured to the end.")]
@@ -180,7 +180,7 @@ def _incomplete(record: Record) -> list[Finding]:
         if "failed" in entry
     ]
     found = [Finding("incomplete", "hint", f"A source failed while it was read: {told}.") for told in failed]
-    if record["outcome"]["status"] == "lost" and not record["provenance"].get("shepherd_killed"):
+    if record["outcome"]["status"] == Status.LOST and not record["provenance"].get("shepherd_killed"):
         told = "Its meter was ended before it: the figures are those of the windows that were written."
         found.append(Finding("incomplete", "problem", told))
     return found

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobmeter.analyse.check import CPU, MEMORY, RESOURCES, Resource, Row, job_of, uses_more_cpus
 from jobmeter.analyse.rounding import round_memory
-from jobmeter.model import Quality
+from jobmeter.model import Quality, Status
 
 WORTH = 0.5
 """Who used more than this share of what was asked for is not told to ask for less."""
@@ -54,7 +54,7 @@ def opportunities(rows: Iterable[Row]) -> list[Opportunity]:
 
 def _is_sure(row: Row, resource: Resource) -> bool:
     return (
-        row.get("status") == "completed"
+        row.get("status") == Status.COMPLETED
         and (row.get("wall_seconds") or 0) >= SHORTEST
         and row.get(resource.used) is not None
         and Quality.AT_LEAST.value not in (row.get("memory_quality"), row.get("cpu_quality"))

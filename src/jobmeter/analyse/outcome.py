@@ -6,13 +6,13 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 
-def outcome(wait_status: int | None, *, ended_by: str | None, oom_kills: int) -> Outcome:
+def outcome(wait_status: int | None, *, ended_by: Status | None, oom_kills: int) -> Outcome:
     """The outcome of a job whose main process ended with `wait_status` (None: unknown).
 
     `ended_by` is `timeout`, `oom` or `cancelled` when jobmeter ended it, or handed on the
@@ -20,28 +20,30 @@ def outcome(wait_status: int | None, *, ended_by: str | None, oom_kills: int) ->
     of 137 alone says nothing.
     """
     if wait_status is None:
-        return Outcome(ended_by or "lost")
+        return Outcome(ended_by or Status.LOST)
     code, number = None, None
     if os.WIFSIGNALED(wait_status):
         number = os.WTERMSIG(wait_status)
     else:
         code = os.WEXITSTATUS(wait_status)
-    if ended_by in ("timeout", "oom"):
+    status: Status
+    if ended_by in (Status.TIMEOUT, Status.OOM):
         status = ended_by
     elif code == 0:
-        status = "completed"
+        status = Status.COMPLETED
     elif oom_kills > 0:
-        status = "oom"
+        status = Status.OOM
     elif ended_by is not None:
         status = ended_by
     else:
-        status = "killed" if number is not None else "failed"
+        status = Status.KILLED if number is not None else Status.FAILED
     return Outcome(status, code, number)
 
 
 def outcome_of(record: Record) -> Outcome:
     """How the run of this record ended."""
-    return Outcome(**record["outcome"])
+    ended = record["outcome"]
+    return Outcome(Status(ended["status"]), ended["exit_code"], ended["signal"])
 
 
 def signal_name(number: int) -> str:
@@ -53,22 +55,22 @@ def signal_name(number: int) -> str:
 
 def in_words(result: Outcome) -> str:
     """One phrase for people: `completed`, `failed with exit code 3`, `killed by SIGSEGV`."""
-    if result.status == "completed":
+    if result.status == Status.COMPLETED:
         return "completed" if result.exit_code is not None else "ended (exit code unknown: not our child)"
-    if result.status == "failed" and result.exit_code == 0:
+    if result.status == Status.FAILED and result.exit_code == 0:
         return "failed: it did not make all its outputs"
-    if result.status == "failed":
+    if result.status == Status.FAILED:
         return f"failed with exit code {result.exit_code}"
     how = signal_name(result.signal) if result.signal is not None else f"exit code {result.exit_code}"
-    if result.status == "killed":
+    if result.status == Status.KILLED:
         return f"killed by {how}"
     phrase = {
-        "oom": "out of memory",
-        "timeout": "stopped at its runtime limit",
-        "cancelled": "cancelled",
-        "lost": "lost: nobody was there to be told of its end",
-        "detached": "detached (it went on)",
-        "running": "still running",
+        Status.OOM: "out of memory",
+        Status.TIMEOUT: "stopped at its runtime limit",
+        Status.CANCELLED: "cancelled",
+        Status.LOST: "lost: its end is unknown",
+        Status.DETACHED: "detached (it went on)",
+        Status.RUNNING: "still running",
     }[result.status]
     return f"{phrase} ({how})" if result.signal is not None or result.exit_code is not None else phrase
 

@@ -21,7 +21,7 @@ from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Resource, Row, job_of, 
 from jobmeter.analyse.opportunity import whole_cpus
 from jobmeter.analyse.prediction import weighted_quantile
 from jobmeter.analyse.rounding import LEAST_MEMORY, LEAST_RUNTIME, round_memory, round_runtime
-from jobmeter.model import Quality, Requirement
+from jobmeter.model import Quality, Requirement, Status
 from jobmeter.units import text
 
 MOST_RUNS = 1000
@@ -93,9 +93,9 @@ def advise(
 
     `older_peak` is the most memory of all runs there ever were, `machine_cpus` the CPUs the newest run could use.
     """
-    ended = [row for row in rows if row.get("status") != "running"][:MOST_RUNS]
+    ended = [row for row in rows if row.get("status") != Status.RUNNING][:MOST_RUNS]
     found = [_memory(ended, wish, older_peak), _cpus(ended, wish, machine_cpus), _runtime(ended, wish)]
-    completed = [row for row in ended if row.get("status") == "completed"]
+    completed = [row for row in ended if row.get("status") == Status.COMPLETED]
     met = {row.get("status") for row in ended}
     amounts = [one for one in found if one is not None and (completed or one.resource.met_by in met)]
     shares = [amount.fails for amount in amounts if amount.resource is not CPU]
@@ -122,7 +122,7 @@ def _today(rows: Sequence[Row], resource: Resource) -> float | None:
 
 
 def _ending(row: Row, resource: Resource) -> str:
-    if row.get("status") == "completed":
+    if row.get("status") == Status.COMPLETED:
         return COMPLETE
     return LIMIT if row.get("status") == resource.met_by else CUT
 

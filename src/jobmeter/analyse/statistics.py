@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobmeter.model import Status
+
 SPREAD = ("wall_seconds", "cpu_seconds", "memory_peak_bytes")
 """The figures told as p50, p95 and max."""
-UNENDED = ("running", "detached")
+UNENDED = (Status.RUNNING, Status.DETACHED)
 """The statuses of runs of which it is not known whether the job succeeds."""
 LEVELS = {"p50": 0.5, "p95": 0.95, "max": 1.0}
 
@@ -78,7 +80,7 @@ def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
     return Totals(
         runs=len(statuses),
         ended=len(statuses) - sum(map(statuses.count, UNENDED)),
-        completed=statuses.count("completed"),
+        completed=statuses.count(Status.COMPLETED),
         wall_seconds=_sum(wall),
         cpu_seconds=_sum(cpu),
         byte_seconds=_sum(held),

@@ -10,6 +10,7 @@ from jobmeter.cli.shared.filters import add_store_option, named_runs
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
+from jobmeter.model import Status
 from jobmeter.settings import resolve
 from jobmeter.units import text
 
@@ -87,7 +88,7 @@ def _runs(store: Store, words: str) -> list[Row]:
     if not conditions:
         return named_runs(store, parts)
     found = list(store.runs(_group(conditions)))
-    completed = [row for row in found if row["status"] == "completed"]
+    completed = [row for row in found if row["status"] == Status.COMPLETED]
     if not completed:
         raise UsageError(f"{words!r}: no completed run" if found else f"{words!r}: no run")
     if len(completed) < len(found):

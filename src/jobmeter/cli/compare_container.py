@@ -16,6 +16,7 @@ from jobmeter.cli.shared.progress import counted
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.container.spec import ContainerOptions
 from jobmeter.launch.spawn import Streams
+from jobmeter.model import Status
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.session import Session
 from jobmeter.settings import positive_whole_number
@@ -78,7 +79,7 @@ def _run(where: str, session: Session) -> Timed:
     started = time.monotonic() - began
     record = session.wait()
     whole = time.monotonic() - began
-    if session.outcome.status != "completed":
+    if session.outcome.status != Status.COMPLETED:
         code = session.outcome.shell_code
         raise LaunchError(f"the command fails {where} (exit code {code}): what it used would tell nothing")
     return Timed(record, record["provenance"].get("container", {}).get("startup_seconds", started), whole)

@@ -16,7 +16,7 @@ from jobmeter.errors import CommandNotExecutable, CommandNotFound, JobmeterError
 from jobmeter.launch.spawn import LaunchedJob, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.session.command import LaunchedCommand, present_directory
 from jobmeter.session.measuring import MeasureOptions, Measuring
 from jobmeter.session.session import Session
@@ -90,7 +90,7 @@ class LocalEngine:
 
     def _begin_and_wait(self, task: Task) -> Ended:
         if self._cancelled:
-            return Ended(task.number, self._unbegun(task, Outcome("cancelled")))
+            return Ended(task.number, self._unbegun(task, Outcome(Status.CANCELLED)))
         try:
             return self._run_to_the_end(task)
         except JobmeterError as error:
@@ -150,7 +150,7 @@ class LocalEngine:
                 file.write(f"jobmeter: {error}\n")
         except OSError:
             pass  # it is told to whoever listens, too
-        return Ended(task.number, self._unbegun(task, Outcome("failed", code)), str(error))
+        return Ended(task.number, self._unbegun(task, Outcome(Status.FAILED, code)), str(error))
 
     def _unbegun(self, task: Task, outcome: Outcome) -> Record:
         measuring = Measuring(self._options_of(task), meter=self._meter, warn=self._warn)

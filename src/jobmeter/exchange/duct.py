@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from jobmeter.exchange.cells import MOST_BYTES, MOST_PERCENT, MOST_SECONDS, BadCell, checked, checked_moment, moment
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, gauge, run_of
 from jobmeter.journal.reader import JournalWindow
-from jobmeter.model import Across, Measurement, Outcome
+from jobmeter.model import Across, Measurement, Outcome, Status
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Host
@@ -116,8 +116,8 @@ def _outcome(summary: dict[str, Any]) -> Outcome:
     """con-duct writes 128+N for signal N, which a program may also return: it stays an exit code."""
     code = _number(summary, "exit_code", 2**32)
     if code is None:
-        return Outcome("lost")
-    return Outcome("completed" if code == 0 else "failed", int(code))
+        return Outcome(Status.LOST)
+    return Outcome(Status.COMPLETED if code == 0 else Status.FAILED, int(code))
 
 
 def _host(system: dict[str, Any]) -> Host:

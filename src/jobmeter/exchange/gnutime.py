@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, clock, count, number
 from jobmeter.exchange.foreign import FILE_TIME, Facts, Figures, Item, Items, Unusable, counter, decoded, gauge, run_of
-from jobmeter.model import Across, Measurement, Outcome, Quality
+from jobmeter.model import Across, Measurement, Outcome, Quality, Status
 
 SOURCE = "gnutime"
 OPENING = '\tCommand being timed: "'
@@ -161,6 +161,6 @@ def _outcome(block: _Block) -> Outcome:
     """A killed command has `Exit status: 0`; only the line before the report tells of the signal."""
     ending = _ENDED.fullmatch(block.ending or "")
     if ending is not None and "signal" in ending[1]:
-        return Outcome("killed", None, int(ending[2]))
+        return Outcome(Status.KILLED, None, int(ending[2]))
     code = count(block.values[_LAST], "exit status")
-    return Outcome("completed" if code == 0 else "failed", code)
+    return Outcome(Status.COMPLETED if code == 0 else Status.FAILED, code)

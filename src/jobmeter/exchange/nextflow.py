@@ -24,10 +24,15 @@ from jobmeter.exchange.cells import (
     number,
 )
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
-from jobmeter.model import Across, Measurement, Outcome, Requirement
+from jobmeter.model import Across, Measurement, Outcome, Requirement, Status
 
 SOURCE = "nextflow"
-_STATUS = {"COMPLETED": "completed", "CACHED": "completed", "FAILED": "failed", "ABORTED": "cancelled"}
+_STATUS = {
+    "COMPLETED": Status.COMPLETED,
+    "CACHED": Status.COMPLETED,
+    "FAILED": Status.FAILED,
+    "ABORTED": Status.CANCELLED,
+}
 _UNFINISHED = ("NEW", "SUBMITTED", "RUNNING")
 _RAW = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _LABELS = {"task_id": "task_id", "tag": "tag", "attempt": "attempt", "queue": "queue", "container": "container"}
@@ -146,7 +151,7 @@ def _outcome(row: dict[str, str]) -> Outcome:
     code = count(row["exit"], "exit") if "exit" in row else None
     told = row.get("status")
     if told is None:
-        return Outcome("completed" if code in (0, None) else "failed", code)
+        return Outcome(Status.COMPLETED if code in (0, None) else Status.FAILED, code)
     if told not in _STATUS:
         raise BadCell(f"status {told!r} is none of Nextflow's")
     return Outcome(_STATUS[told], code)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, checked, moment
 from jobmeter.exchange.foreign import Items, Run, Unusable
 from jobmeter.journal.reader import JournalWindow
+from jobmeter.model import Status
 from jobmeter.record.build import SCHEMA
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Described, Record
 
 SOURCE = "records"
-STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "detached", "running", "lost")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """An id becomes the name of a file."""
 _PARTS: dict[str, type | tuple[type, ...]] = {
@@ -66,7 +66,7 @@ def _run(entry: Any) -> Run:
     for name, wanted in _PARTS.items():
         if not isinstance(entry.get(name), wanted):
             raise BadCell(f"run {entry['id']}: {name} is missing or of the wrong kind")
-    if entry["outcome"].get("status") not in STATUSES:
+    if entry["outcome"].get("status") not in tuple(Status):
         raise BadCell(f"run {entry['id']}: its status {entry['outcome'].get('status')!r} is not one")
     if not isinstance(entry.get("enforced", []), list):
         raise BadCell(f"run {entry['id']}: enforced is of the wrong kind")

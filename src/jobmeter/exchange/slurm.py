@@ -14,7 +14,7 @@ from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, moment, number
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
 from jobmeter.exchange.slurm_job import outcome, requirement, state_of, still_runs
-from jobmeter.model import Across, Measurement, Quality
+from jobmeter.model import Across, Measurement, Quality, Status
 
 SOURCE = "slurm"
 _IDS = ("jobid", "jobidraw")
@@ -127,7 +127,7 @@ def _facts(where: str, job: Job, written: float) -> Facts:
         name=job.own.get("jobname", job.id),  # a step is called `batch`, whatever the job
         command=[row["submitline"]] if "submitline" in row else [],
         outcome=ending,
-        figures=_figures(job, ended_by_itself=ending.status in ("completed", "failed")),
+        figures=_figures(job, ended_by_itself=ending.status in (Status.COMPLETED, Status.FAILED)),
         started=started if started is not None or ended is not None else submitted,
         ended=ended,
         wall_seconds=wall,

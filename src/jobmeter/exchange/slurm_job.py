@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, number
-from jobmeter.model import Outcome, Requirement
+from jobmeter.model import Outcome, Requirement, Status
 
 _STATUS = {
-    "COMPLETED": "completed",
-    "FAILED": "failed",
-    "BOOT_FAIL": "failed",
-    "LAUNCH_FAILED": "failed",
-    "TIMEOUT": "timeout",
-    "DEADLINE": "timeout",
-    "OUT_OF_MEMORY": "oom",
-    "CANCELLED": "cancelled",
-    "PREEMPTED": "cancelled",
-    "REVOKED": "cancelled",
-    "NODE_FAIL": "lost",
+    "COMPLETED": Status.COMPLETED,
+    "FAILED": Status.FAILED,
+    "BOOT_FAIL": Status.FAILED,
+    "LAUNCH_FAILED": Status.FAILED,
+    "TIMEOUT": Status.TIMEOUT,
+    "DEADLINE": Status.TIMEOUT,
+    "OUT_OF_MEMORY": Status.OOM,
+    "CANCELLED": Status.CANCELLED,
+    "PREEMPTED": Status.CANCELLED,
+    "REVOKED": Status.CANCELLED,
+    "NODE_FAIL": Status.LOST,
 }
 _UNFINISHED = {
     "PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUE_HOLD",
@@ -46,14 +46,14 @@ def outcome(state: str | None, own: Row, steps: list[Row]) -> Outcome:
     """How it ended. Slurm writes `0:0` for a job that it ended itself: the signal then stands on a step."""
     code, signal = _ending([own, *steps] if own else steps)
     if state is None:
-        status = "completed" if not code and signal is None else "failed"
+        status = Status.COMPLETED if not code and signal is None else Status.FAILED
     elif _word(state) in _STATUS:
         status = _STATUS[_word(state)]
     else:
         raise BadCell(f"State {state!r} is none of Slurm's")
-    if status == "failed" and signal is not None:
-        status = "killed"
-    if status == "completed":
+    if status == Status.FAILED and signal is not None:
+        status = Status.KILLED
+    if status == Status.COMPLETED:
         return Outcome(status, code or 0)
     return Outcome(status, code or None, signal)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.errors import StoreError
 from jobmeter.journal.writer import SCHEMA
+from jobmeter.model import Status
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Header, Record
@@ -103,8 +104,8 @@ def final_record(record: Any) -> Any:
     Whoever writes a record measures no longer: earlier versions called a run so when `attach` was stopped.
     """
     outcome = record.get("outcome") if isinstance(record, dict) else None
-    if isinstance(outcome, dict) and outcome.get("status") == "running":
-        outcome["status"] = "detached"
+    if isinstance(outcome, dict) and outcome.get("status") == Status.RUNNING:
+        outcome["status"] = Status.DETACHED.value
     return record
 
 

@@ -14,6 +14,7 @@ from jobmeter.kernel.machine import Machine
 from jobmeter.launch import protocol
 from jobmeter.launch.signals import ENDING, JobProcesses
 from jobmeter.launch.spawn import LaunchedJob
+from jobmeter.model import Status
 
 if TYPE_CHECKING:
     from jobmeter.launch.members import Members
@@ -46,7 +47,7 @@ class Supervisor:
         self.main_ended = False  # also when it is not known how
         self.shepherd_killed = False
         self.reaped: protocol.Message | None = None
-        self.ended_by: str | None = None
+        self.ended_by: Status | None = None
         self.left_running = 0
         self._launched = launched
         self._machine = machine
@@ -97,7 +98,7 @@ class Supervisor:
             self._orphans_due = now + _STRAGGLE
             by_signal = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in self._forwarded
             if self._forwarded and (by_signal or now - max(self._forwarded.values()) < GRACE):
-                self.ended_by = self.ended_by or "cancelled"
+                self.ended_by = self.ended_by or Status.CANCELLED
 
     def _shepherd_was_killed(self) -> bool:
         return not self.shepherd_killed and self._launched.shepherd_was_killed(main_reaped=self.main_ended)
@@ -137,7 +138,7 @@ class Supervisor:
         now = time.monotonic()
         if self._time_limit_ends is not None and now >= self._time_limit_ends:
             self._time_limit_ends = None
-            self.end("timeout")
+            self.end(Status.TIMEOUT)
         if self._kill_at is not None and now >= self._kill_at:
             self._send(signal.SIGKILL)
             self._kill_at = now + _KILL_AGAIN
@@ -166,7 +167,7 @@ class Supervisor:
                 self._send(signal.SIGKILL)
             time.sleep(_KILL_AGAIN)
 
-    def end(self, reason: str, *, at_once: bool = False) -> None:
+    def end(self, reason: Status, *, at_once: bool = False) -> None:
         """End the whole job, because of `reason`; `at_once` without SIGTERM and time to end by itself."""
         with self._lock:
             if self._closed:
@@ -199,7 +200,7 @@ class Supervisor:
             if from_terminal:
                 return
             if before is not None and now - before > _SAME_CALL:
-                self.end("cancelled", at_once=True)
+                self.end(Status.CANCELLED, at_once=True)
             else:
                 self._send(number)
 

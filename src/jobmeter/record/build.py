@@ -94,7 +94,7 @@ def complete(
         whole["ended"] = utc(ended)
     if wall_seconds is not None:
         whole["wall_seconds"] = round(wall_seconds, 3)
-    whole["outcome"] = {"status": outcome.status, "exit_code": outcome.exit_code, "signal": outcome.signal}
+    whole["outcome"] = {"status": outcome.status.value, "exit_code": outcome.exit_code, "signal": outcome.signal}
     whole["usage"] = dict(usage)
     whole["measurements"] = dict(measurements)
     whole["processes"] = list(processes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobmeter.analyse.outcome import in_words, outcome_of, without_shepherd
-from jobmeter.model import Quality
+from jobmeter.model import Quality, Status
 from jobmeter.units import text
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _disk(record: Record) -> str:
 
 def _left(record: Record) -> str:
     count = record["provenance"].get("left_running", 0)
-    if not count or record["outcome"]["status"] == "detached":
+    if not count or record["outcome"]["status"] == Status.DETACHED:
         return ""
     who = "1 process still runs and was" if count == 1 else f"{count} processes still run and were"
     return f"{who} left alone; --orphans wait measures to the end"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobmeter.analyse.findings import ending, findings
 from jobmeter.analyse.timeline import Sample
-from jobmeter.model import Quality
+from jobmeter.model import Quality, Status
 from jobmeter.record.read import figures, requested
 from jobmeter.report.table import local_time, plain_table, printable
 from jobmeter.units import text
@@ -52,8 +52,9 @@ def details(record: Record, samples: Sequence[Sample], files: Iterable[tuple[str
 
 def _identity(record: Record) -> list[str]:
     wall = record.get("wall_seconds")
-    after = f" after {text(wall, 'seconds')}" if wall is not None and record["outcome"]["status"] != "running" else ""
-    since = f" for {text(wall, 'seconds')} now" if wall is not None and not after else ""
+    is_running = record["outcome"]["status"] == Status.RUNNING
+    after = f" after {text(wall, 'seconds')}" if wall is not None and not is_running else ""
+    since = f" for {text(wall, 'seconds')} now" if wall is not None and is_running else ""
     host, container = record.get("host", {}), record.get("provenance", {}).get("container")
     rows = [
         ("run", f"{record['id']}  {printable(record['name'])}"),
@@ -80,7 +81,8 @@ def _usage(record: Record) -> list[str]:
             rows.append([words, *_compared(figure["value"], limit, unit), figure["quality"], figure["from"]])
     wall = record.get("wall_seconds")
     if wall is not None:
-        quality = Quality.AT_LEAST.value if record["outcome"]["status"] in ("running", "lost", "detached") else ""
+        has_no_end = record["outcome"]["status"] in (Status.RUNNING, Status.LOST, Status.DETACHED)
+        quality = Quality.AT_LEAST.value if has_no_end else ""
         rows.insert(0, ["wall time", *_compared(wall, asked.get("runtime_seconds"), "seconds"), quality, ""])
     headings = ["", "used", "asked for", "of it", "quality", "source"]
     if not any(row[2] for row in rows):

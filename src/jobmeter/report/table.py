@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from jobmeter.model import Status
 from jobmeter.times import parse_moment
 from jobmeter.units import text
 
-_GOOD = {"completed": "green", "running": "cyan", "detached": "cyan"}
+_GOOD: dict[str, str] = {Status.COMPLETED: "green", Status.RUNNING: "cyan", Status.DETACHED: "cyan"}
 _MAY_BE_CUT = ("name", "command", "cwd", "labels")
 _QUALITY_OF = {"cpu_seconds": "cpu_quality", "cpu_mean_percent": "cpu_quality", "memory_peak_bytes": "memory_quality"}
 

@@ -19,7 +19,7 @@ from jobmeter.kernel.subreaper import become_subreaper
 from jobmeter.launch.spawn import LaunchedJob, Streams, spawn
 from jobmeter.launch.supervisor import Supervisor
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Requirement
+from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.session.measuring import JobEnd, Measuring, OpenJob, ignore
 from jobmeter.session.outputs import check_outputs
 
@@ -116,7 +116,7 @@ class LaunchedCommand:
         supervisor = self._followed()
         if not supervisor.main_ended:
             self._cancelled = True
-        supervisor.end("cancelled", at_once=at_once)
+        supervisor.end(Status.CANCELLED, at_once=at_once)
 
     def _followed(self) -> Supervisor:
         assert self._supervisor is not None, "it was not started"
@@ -192,7 +192,7 @@ class LaunchedCommand:
 
     def _check_memory(self, sample: Sample) -> None:
         if self._job.enforce and self._over_memory(sample) and self._supervisor is not None:
-            self._supervisor.end("oom", at_once=True)
+            self._supervisor.end(Status.OOM, at_once=True)
 
     def _over_memory(self, sample: Sample) -> bool:
         """Whether the job exceeds its limit; where the kernel enforces that, whether it killed for it."""
@@ -226,8 +226,8 @@ class LaunchedCommand:
         supervisor = self._followed()
         result = outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills(supervisor))
         # One that was sent SIGTERM may exit with 0 for ending in good order: that does not make its work done.
-        if self._cancelled and result.status == "completed":
-            return result._replace(status="cancelled")
+        if self._cancelled and result.status == Status.COMPLETED:
+            return result._replace(status=Status.CANCELLED)
         return check_outputs(result, self._job.outputs, self._measuring)
 
     def _oom_kills(self, supervisor: Supervisor) -> int:

@@ -20,7 +20,7 @@ from jobmeter.launch.container.streams import StreamRelay, input_of, open_relay
 from jobmeter.launch.container.supervisor import ContainerSupervisor
 from jobmeter.launch.signals import ENDING
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.session.container_job import ContainerJob, check_job
 from jobmeter.session.followed_container import FollowedContainer
 from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
@@ -194,7 +194,7 @@ class LaunchedContainer:
 
     def stop(self, *, at_once: bool) -> None:
         """End the container."""
-        self._supervisor().end("cancelled", at_once=at_once)
+        self._supervisor().end(Status.CANCELLED, at_once=at_once)
 
     def _started_container(self) -> FollowedContainer:
         assert self._followed is not None, "it was not started"
@@ -212,7 +212,7 @@ class LaunchedContainer:
         if used is not None and self._watched_limit is not None and used > self._watched_limit:
             supervisor = self._started_container().supervisor
             if supervisor is not None:
-                supervisor.end("oom", at_once=True)
+                supervisor.end(Status.OOM, at_once=True)
 
     def end(self) -> JobEnd:
         supervisor = self._supervisor()

@@ -16,7 +16,7 @@ from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample, Watch, Window
-from jobmeter.model import Outcome, Quality, Requirement
+from jobmeter.model import Outcome, Quality, Requirement, Status
 from jobmeter.record import build
 from jobmeter.session.sources import Sources
 
@@ -202,7 +202,7 @@ class Measuring:
     def record_so_far(self) -> Record:
         """The record of a job that goes on: figures until now, and no end."""
         wall_seconds = time.monotonic() - self.watch.started
-        return self._make_record(JobEnd(complete=False), Outcome("running"), wall_seconds, None)
+        return self._make_record(JobEnd(complete=False), Outcome(Status.RUNNING), wall_seconds, None)
 
     def _make_record(self, end: JobEnd, outcome: Outcome, wall_seconds: float, ended: float | None) -> Record:
         # Where the system has no subreapers, what a job orphans is never seen again; nor is it where

@@ -10,7 +10,7 @@ from jobmeter.errors import UsageError
 from jobmeter.kernel.machine import Machine, read_bytes
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.launch.signals import JobProcesses
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
 
 _GAP = 0.2
@@ -62,7 +62,7 @@ class RunningProcess:
 
     def outcome(self) -> Outcome:
         # The exit code is unknown: it is not our child.
-        return Outcome("detached" if self._left_running else "completed")
+        return Outcome(Status.DETACHED if self._left_running else Status.COMPLETED)
 
     def close(self) -> None:
         if self._processes is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from jobmeter.launch.container.info import enforced_limits, limits, running_container
 from jobmeter.launch.container.instance import Container
 from jobmeter.launch.container.runtime import ContainerRuntime, open_runtime
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.session.followed_container import FollowedContainer
 from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
 
@@ -65,7 +65,7 @@ class RunningContainer:
     def outcome(self) -> Outcome:
         followed = self._container()
         if followed.supervised().abandoned:
-            return Outcome("detached")
+            return Outcome(Status.DETACHED)
         return followed.outcome(limits(self._inspection).memory_bytes)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select, update
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.reader import JournalWindow, apply_labels
 from jobmeter.journal.writer import JournalFile, JournalWriter, append_to_journal, shared_journal
+from jobmeter.model import Status
 from jobmeter.record.read import identity_of
 from jobmeter.store.index.database import Locked, remove_file, writing
 from jobmeter.store.index.extract import labels_text
@@ -83,7 +84,7 @@ def remove_runs(connection: Connection, directory: str, run_ids: Iterable[str]) 
                 ).first()
                 if row is None:
                     raise UsageError(f"there is no run {run_id!r}. `jobmeter ls` lists those there are.")
-                if row.status == "running":
+                if row.status == Status.RUNNING:
                     raise UsageError(f"run {run_id} is still running; end it first")
                 found.append(row)
             for row in found:

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select
 from jobmeter.atomic_file import replacing
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import parse_line
+from jobmeter.model import Status
 from jobmeter.store.index.database import Locked, writing
 from jobmeter.store.index.row_writer import forget_files
 from jobmeter.store.index.tables import OPEN, index_state, job_metadata, journal_files
@@ -37,7 +38,7 @@ def sweep(
 ) -> Swept:
     """Take out the runs chosen, those that run excepted; with `keep_summary` only what they did over time."""
     job = job_metadata.c
-    chosen = chosen & (job.status != "running")
+    chosen = chosen & (job.status != Status.RUNNING.value)
     try:
         with writing(connection):
             runs = freed = 0

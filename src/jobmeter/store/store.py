@@ -14,6 +14,7 @@ from sqlalchemy.exc import DatabaseError
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.reader import Journal, JournalWindow, Place, read_journal
 from jobmeter.journal.writer import append_to_journal
+from jobmeter.model import Status
 from jobmeter.store.add import Arrival, index_labels, remove_runs, write_runs
 from jobmeter.store.index.database import discard_index, index_in_memory, open_index, read_through_memory
 from jobmeter.store.index.extract import is_record
@@ -112,7 +113,7 @@ class Store:
         """The record of a run whose journal was read."""
         if journal.record is not None and is_record(journal.record):
             return journal.record
-        return record_so_far(journal, str(self._row(journal.header["id"]).status))
+        return record_so_far(journal, Status(self._row(journal.header["id"]).status))
 
     def journal(self, run_id: str) -> Journal:
         """All that is kept of a run, with the labels it has now."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.analyse.outcome import outcome_of
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.record.read import figures
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Attempt(NamedTuple):
     enforced: list[str] | None = None  # the limits that the kernel kept it to
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         return self.outcome.status
 
     def as_row(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Attempt(NamedTuple):
             **{name: getattr(self, name) for name in _FIGURES},
         }
         job = {"job_id": self.number, "step": self.step, "attempt": self.attempt}
-        return {"status": self.status, "workflow_job": job, **{k: v for k, v in row.items() if v is not None}}
+        return {"status": self.status.value, "workflow_job": job, **{k: v for k, v in row.items() if v is not None}}
 
 
 _FIGURES = (
@@ -74,7 +74,7 @@ def of_record(record: Record) -> Attempt:
 
 def of_row(row: Mapping[str, Any]) -> Attempt:
     """The attempt that a row of the store's index tells of."""
-    outcome = Outcome(row["status"], row.get("exit_code"), row.get("signal"))
+    outcome = Outcome(Status(row["status"]), row.get("exit_code"), row.get("signal"))
     asked = {name: row.get(f"requirement_{name}") for name in ("cpus", "memory_bytes", "runtime_seconds")}
     return _attempt(row, row["workflow_job"], outcome, row, asked)
 

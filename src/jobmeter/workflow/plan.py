@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from jobmeter import units
 from jobmeter.errors import UsageError
-from jobmeter.model import Requirement
+from jobmeter.model import Requirement, Status
 
 
 class Retry(NamedTuple):
     """When a job is tried again, and how much more it then asks for."""
 
     times: int = 0
-    on: frozenset[str] = frozenset(("oom", "timeout"))
+    on: frozenset[str] = frozenset((Status.OOM, Status.TIMEOUT))
     exit_codes: frozenset[int] = frozenset()
     memory_factor: float = 1.5
     runtime_factor: float = 1.5

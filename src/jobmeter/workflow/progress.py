@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from jobmeter.analyse.headline import cpu_now, memory_shown
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Requirement
+from jobmeter.model import Requirement, Status
 from jobmeter.workflow.eta import Pace, remaining_seconds
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.run import Running, WorkflowRun
@@ -55,7 +55,7 @@ class View(NamedTuple):
     @property
     def settled(self) -> int:
         """How many jobs nothing more comes of."""
-        return self.jobs - self.counts["waiting"] - self.counts["running"]
+        return self.jobs - self.counts["waiting"] - self.counts[Status.RUNNING]
 
 
 class Progress:
@@ -99,7 +99,7 @@ class Progress:
             attempt = attempts[self._seen]
             self._seen += 1
             self._busy_seconds += attempt.wall_seconds or 0.0
-            if attempt.status == "completed":
+            if attempt.status == Status.COMPLETED:
                 self._completed += 1
                 self._unsuccessful.pop(attempt.number, None)
                 self._pace.add(attempt.step, attempt.wall_seconds or 0.0)
@@ -107,18 +107,18 @@ class Progress:
                 self._unsuccessful[attempt.number] = attempt.status
         for number in settled:
             status = self._unsuccessful.pop(number, None)
-            if status == "cancelled":
+            if status == Status.CANCELLED:
                 self._cancelled += 1
             elif status is not None:
                 self._failed += 1
 
     def _counts(self, running: int) -> dict[str, int]:
         counts = {
-            "completed": self._done + self._completed,
-            "running": running,
+            Status.COMPLETED: self._done + self._completed,
+            Status.RUNNING: running,
             "waiting": max(self._run.scheduler.waiting, 0),
         }
-        more = {"failed": self._failed, "blocked": len(self._run.blocked), "cancelled": self._cancelled}
+        more = {Status.FAILED: self._failed, "blocked": len(self._run.blocked), Status.CANCELLED: self._cancelled}
         return {**counts, **{name: number for name, number in more.items() if number}}
 
     def _seconds_left(self, running: list[Running], now: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from jobmeter.model import Outcome, Requirement
+from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job
 
@@ -30,11 +30,11 @@ def next_attempt(
     retry = job.retry
     if attempt > retry.times:
         return None
-    if ended.status == "oom" and "oom" in retry.on:
+    if ended.status == Status.OOM and Status.OOM in retry.on:
         if not met_own_limit:
             return asked
         return _with_more_memory(asked, retry.memory_factor, capacity, peak_bytes)
-    if ended.status == "timeout" and "timeout" in retry.on:
+    if ended.status == Status.TIMEOUT and Status.TIMEOUT in retry.on:
         if asked.runtime_seconds is None:
             return asked
         return asked._replace(runtime_seconds=asked.runtime_seconds * retry.runtime_factor)

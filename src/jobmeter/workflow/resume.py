@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import Identity
 from jobmeter.launch.leftover_jobs import LeftJob, end_jobs
+from jobmeter.model import Status
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.plan import Job, Plan
@@ -55,7 +56,7 @@ def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], j
     mine = last.get(job.number)
     if mine is None:
         return "not run yet"
-    if mine.status != "completed":
+    if mine.status != Status.COMPLETED:
         return f"{mine.status} before"
     for number in job.blocked_by:
         if number in reasons:

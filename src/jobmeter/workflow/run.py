@@ -14,7 +14,7 @@ from jobmeter.engines.contract import Ended, Engine, OnEnd, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.writer import JournalFile, shared_journal
 from jobmeter.meter.watch import Sample
-from jobmeter.model import Requirement
+from jobmeter.model import Requirement, Status
 from jobmeter.session.command import JobOptions, own_environment
 from jobmeter.session.measuring import MeasureOptions, ignore, shared_header
 from jobmeter.workflow.attempts import Attempt, of_record
@@ -75,7 +75,7 @@ class Result(NamedTuple):
     def failed(self) -> list[Attempt]:
         """The last attempts of jobs that did not complete."""
         last = {attempt.number: attempt for attempt in self.attempts}
-        return [attempt for attempt in last.values() if attempt.status != "completed"]
+        return [attempt for attempt in last.values() if attempt.status != Status.COMPLETED]
 
 
 class _Stop(NamedTuple):
@@ -238,11 +238,11 @@ class WorkflowRun:
         self.attempts.append(attempt)
         job, again = running.job, None
         blocked: Sequence[Blocked] = ()
-        if attempt.status == "completed":
+        if attempt.status == Status.COMPLETED:
             self.scheduler.completed(job.number)
         elif (again := self._recover(running, attempt)) is not None:
             self.scheduler.again(job.number, again)
-        elif attempt.status == "cancelled":
+        elif attempt.status == Status.CANCELLED:
             self.scheduler.cancelled(job.number)
         else:
             blocked = self.scheduler.failed(job.number)

@@ -7,12 +7,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobmeter.analyse.outcome import in_words
+from jobmeter.model import Status
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.directory import StoredPlan
 
-ORDER = ("completed", "running", "waiting", "blocked", "failed", "oom", "timeout", "killed", "cancelled", "lost")
+ORDER = (
+    Status.COMPLETED,
+    Status.RUNNING,
+    "waiting",
+    "blocked",
+    Status.FAILED,
+    Status.OOM,
+    Status.TIMEOUT,
+    Status.KILLED,
+    Status.CANCELLED,
+    Status.LOST,
+)
 
-FAILED = ("failed", "oom", "timeout", "killed")
+FAILED = (Status.FAILED, Status.OOM, Status.TIMEOUT, Status.KILLED)
 
 
 class JobStatus(NamedTuple):
@@ -30,7 +42,7 @@ class WorkflowStatus(NamedTuple):
     @property
     def counts(self) -> dict[str, int]:
         counted = Counter(job.status for job in self.jobs)
-        return {status: counted[status] for status in ORDER if counted[status]}
+        return {str(status): counted[status] for status in ORDER if counted[status]}
 
     @property
     def state(self) -> str:
@@ -38,7 +50,7 @@ class WorkflowStatus(NamedTuple):
         if self.being_run:
             return "running"
         counts = self.counts
-        if counts.get("completed", 0) == len(self.jobs):
+        if counts.get(Status.COMPLETED, 0) == len(self.jobs):
             return "completed"
         return "failed" if any(status in counts for status in FAILED) else "stopped"
 
@@ -49,7 +61,7 @@ def status_of(plan: StoredPlan, attempts: Sequence[Attempt], *, being_run: bool)
     if being_run:
         # What failed under an earlier runner is what the present one is there for.
         begun = plan["started"]
-        last = {n: each for n, each in last.items() if each.status == "completed" or each.started >= begun}
+        last = {n: each for n, each in last.items() if each.status == Status.COMPLETED or each.started >= begun}
     else:
         # Nobody would notice its end: the runner is gone.
         last = {number: _lost_if_running(attempt) for number, attempt in last.items()}
@@ -64,15 +76,15 @@ def status_of(plan: StoredPlan, attempts: Sequence[Attempt], *, being_run: bool)
         elif attempt is None:
             found.append(JobStatus(number, job["name"], "waiting", None, ""))
         else:
-            reason = "" if attempt.status in ("completed", "running") else in_words(attempt.outcome)
+            reason = "" if attempt.status in (Status.COMPLETED, Status.RUNNING) else in_words(attempt.outcome)
             found.append(JobStatus(number, job["name"], attempt.status, attempt, reason))
     return WorkflowStatus(found, being_run)
 
 
 def _lost_if_running(attempt: Attempt) -> Attempt:
-    if attempt.status != "running":
+    if attempt.status != Status.RUNNING:
         return attempt
-    return attempt._replace(outcome=attempt.outcome._replace(status="lost"))
+    return attempt._replace(outcome=attempt.outcome._replace(status=Status.LOST))
 
 
 def _blocked(plan: StoredPlan, failed: set[int]) -> dict[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from jobmeter.model import Status
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import critical_path
 from jobmeter.workflow.plan import Job
@@ -100,7 +101,7 @@ def recovered(jobs: Sequence[Job], attempts: Sequence[Attempt]) -> list[Recovere
     found: dict[str, Recovered] = {}
     for last in latest(list(attempts)).values():
         first = asked.get(last.number)
-        if last.attempt == 1 or last.status != "completed" or first is None:
+        if last.attempt == 1 or last.status != Status.COMPLETED or first is None:
             continue
         known = found.get(last.step)
         found[last.step] = Recovered(

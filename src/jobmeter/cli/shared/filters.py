@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.errors import UsageError
+from jobmeter.model import Status
 from jobmeter.settings import label, one_of
 from jobmeter.times import parse_moment
 from jobmeter.units import parse_seconds
@@ -17,7 +18,7 @@ from jobmeter.units import parse_seconds
 if TYPE_CHECKING:
     from jobmeter.store import Row, Selection, Store
 
-STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "detached", "running", "lost")
+STATUSES = tuple(status.value for status in Status)
 
 
 def add_store_option(parser: Parser) -> None:

@@ -10,6 +10,7 @@ from jobmeter.cli.shared.options import Parser
 from jobmeter.cli.shared.output import warn
 from jobmeter.cli.shared.tables import print_table
 from jobmeter.errors import StoreError
+from jobmeter.model import Status
 from jobmeter.report.table import local_time
 from jobmeter.settings import resolve
 from jobmeter.workflow.directory import all_runs
@@ -59,7 +60,7 @@ def _entry(kept: StoredRun) -> dict[str, object]:
         "state": status.state,
         "started": kept.plan["started"],
         "jobs": len(status.jobs),
-        "completed": status.counts.get("completed", 0),
+        "completed": status.counts.get(Status.COMPLETED, 0),
         "counts": status.counts,
         "spec": kept.plan["spec"],
     }

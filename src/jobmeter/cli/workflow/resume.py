@@ -12,6 +12,7 @@ from jobmeter.cli.workflow.options import add_run_options, add_workflow_argument
 from jobmeter.cli.workflow.running import run_to_the_end
 from jobmeter.errors import UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.model import Status
 from jobmeter.settings import resolve
 from jobmeter.workflow.attempts import Attempt, of_row
 from jobmeter.workflow.containers import check_containers
@@ -76,7 +77,7 @@ def _attempts(store: str, directory: RunDirectory, *, tidy: bool) -> list[Attemp
     kept = open_store(store, warn)
     mine = Selection(workflow=directory.workflow, workflow_run=directory.run_id)
     attempts = [of_row(row) for row in kept.runs(mine)]
-    unended = [attempt.run for attempt in attempts if attempt.status in ("lost", "running")]
+    unended = [attempt.run for attempt in attempts if attempt.status in (Status.LOST, Status.RUNNING)]
     if tidy and unended and (ended := end_leftovers(kept, unended)):
         warn(f"ended what was left of {ended} job{'s' * (ended > 1)} whose runner was killed")
     return attempts

@@ -13,7 +13,7 @@ from jobmeter.analyse.check import Line, check
 from jobmeter.analyse.opportunity import opportunities
 from jobmeter.analyse.outcome import in_words
 from jobmeter.cli.shared.output import tell, warn
-from jobmeter.model import Requirement
+from jobmeter.model import Requirement, Status
 from jobmeter.report.check import opportunity_text
 from jobmeter.report.table import plain_table
 from jobmeter.units import text
@@ -42,7 +42,7 @@ class Teller(Listener):
         self._blocked = 0
 
     def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
-        if attempt.status in ("completed", "cancelled"):
+        if attempt.status in (Status.COMPLETED, Status.CANCELLED):
             return
         told = f"{attempt.name}: {why}" if why else f"{attempt.name} {in_words(attempt.outcome)}"
         if again is not None:
@@ -109,7 +109,7 @@ def tell_end(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequ
 
 
 def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
-    counts = Counter(attempt.status for attempt in latest(list(attempts)).values())
+    counts: Counter[str] = Counter(attempt.status for attempt in latest(list(attempts)).values())
     counts["blocked"] = len(result.blocked)
     counts["waiting"] = result.not_begun
     told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
@@ -188,7 +188,7 @@ def _percent(share: float) -> str:
 def _findings(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
     """Who asked for too little and who for too much, and what to write instead."""
     last = latest(list(attempts))
-    rows = [attempt.as_row() for attempt in last.values() if attempt.status != "cancelled"]
+    rows = [attempt.as_row() for attempt in last.values() if attempt.status != Status.CANCELLED]
     over = check(rows, everything=False).lines
     lines = [f"  too little {_over(line)}" for line in over[:_FINDINGS]]
     if len(over) > _FINDINGS:

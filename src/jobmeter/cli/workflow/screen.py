@@ -8,11 +8,18 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
+from jobmeter.model import Status
 from jobmeter.report.table import printable
 from jobmeter.units import text
 from jobmeter.workflow.progress import RunningJob, View
 
-_COLOURS = {"completed": "green", "running": "cyan", "failed": "red", "blocked": "red", "cancelled": "yellow"}
+_COLOURS = {
+    Status.COMPLETED: "green",
+    Status.RUNNING: "cyan",
+    Status.FAILED: "red",
+    "blocked": "red",
+    Status.CANCELLED: "yellow",
+}
 _NAME = 12
 """What a name has at least of a line: figures give way to it."""
 _BAR = 10
@@ -79,7 +86,7 @@ def _course(view: View, width: int) -> Text:
     room = width - len(times) - 2
     if room < _BAR:
         return Text(times)
-    good = _part(view.counts["completed"], view.jobs, room)
+    good = _part(view.counts[Status.COMPLETED], view.jobs, room)
     bad = _part(view.settled, view.jobs, room) - good
     line = Text("━" * good, style="green").append("━" * bad, style="red")
     return line.append("━" * (room - good - bad), style="bright_black").append(f"  {times}", style="default")

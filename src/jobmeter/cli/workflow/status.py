@@ -10,6 +10,7 @@ from jobmeter.cli.shared.options import Parser
 from jobmeter.cli.shared.output import warn
 from jobmeter.cli.shared.tables import print_table
 from jobmeter.cli.workflow.options import add_workflow_argument
+from jobmeter.model import Status
 from jobmeter.settings import resolve
 from jobmeter.units import text
 from jobmeter.workflow.history import StoredRun, stored_run
@@ -64,7 +65,7 @@ def _print(kept: StoredRun, status: WorkflowStatus, *, everything: bool) -> None
     print(f"spec {kept.plan['spec']}")
     print(f"logs {kept.directory.logs}")
     # Of many jobs, those that a person can do something about.
-    notable = [job for job in status.jobs if job.status not in ("completed", "waiting")]
+    notable = [job for job in status.jobs if job.status not in (Status.COMPLETED, "waiting")]
     shown = status.jobs if everything or len(status.jobs) <= _SHOWN else notable[:_SHOWN]
     if shown:
         print()

@@ -17,6 +17,7 @@ from jobmeter.launch.container.client import RequestRefused, RuntimeUnreachable,
 from jobmeter.launch.container.runtime import ContainerRuntime, ContainerState
 from jobmeter.launch.signals import ENDING
 from jobmeter.launch.supervisor import GRACE
+from jobmeter.model import Status
 
 _SAME_CALL = 1.0
 _KILL_AGAIN = 0.5
@@ -43,7 +44,7 @@ class ContainerSupervisor:
     ) -> None:
         self.wait_status: int | None = None
         self.state: ContainerState | None = None
-        self.ended_by: str | None = None
+        self.ended_by: Status | None = None
         self.ended_at: float | None = None  # by this process's clock
         self._runtime = runtime
         self._container = container
@@ -125,7 +126,7 @@ class ContainerSupervisor:
         now = time.monotonic()
         if self._time_limit_ends is not None and now >= self._time_limit_ends:
             self._time_limit_ends = None
-            self.end("timeout")
+            self.end(Status.TIMEOUT)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill()
 
@@ -160,9 +161,9 @@ class ContainerSupervisor:
                 number = self.wait_status = self._stands_for
             recently = self._forwarded and time.monotonic() - max(self._forwarded.values()) < GRACE
             if number in self._forwarded or recently:
-                self.ended_by = self.ended_by or "cancelled"
+                self.ended_by = self.ended_by or Status.CANCELLED
 
-    def end(self, reason: str, *, at_once: bool = False) -> None:
+    def end(self, reason: Status, *, at_once: bool = False) -> None:
         """End the container, because of `reason`; `at_once` without SIGTERM and time to end by itself."""
         with self._lock:
             self.ended_by = self.ended_by or reason
@@ -192,7 +193,7 @@ class ContainerSupervisor:
             now = time.monotonic()
             before, self._forwarded[number] = self._forwarded.get(number), now
             if before is not None and now - before > _SAME_CALL:
-                self.end("cancelled", at_once=True)
+                self.end(Status.CANCELLED, at_once=True)
             else:
                 self._send_ending(number)
 

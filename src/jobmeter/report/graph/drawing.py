@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from jobmeter.model import Status
 from jobmeter.report.graph.layout import Layout, Place, Route, lay_out
 
 _WIDTH, _GAP, _ROW = 230, 84, 14
@@ -17,16 +18,16 @@ _LETTERS = 29
 _LETTERS_SMALL = 35
 
 LOOKS = {
-    "completed": "good",
-    "running": "busy",
+    Status.COMPLETED: "good",
+    Status.RUNNING: "busy",
     "waiting": "idle",
     "blocked": "held",
-    "cancelled": "held",
-    "lost": "bad",
-    "failed": "bad",
-    "oom": "bad",
-    "timeout": "bad",
-    "killed": "bad",
+    Status.CANCELLED: "held",
+    Status.LOST: "bad",
+    Status.FAILED: "bad",
+    Status.OOM: "bad",
+    Status.TIMEOUT: "bad",
+    Status.KILLED: "bad",
 }
 """Status → the class it is drawn in."""
 _WORST_FIRST = ("bad", "held", "busy", "idle", "good")

@@ -6,6 +6,7 @@ import json
 import json.encoder
 from typing import TYPE_CHECKING, Any
 
+from jobmeter.model import Status
 from jobmeter.record.read import figures
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.index.unfinished import timestamp
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = tuple(column.name for column in job_metadata.columns if column.name != "number")
 
+_STATUSES = {status.value: status.value for status in Status}
 _LIKE_UTC = len("2026-01-31T12:00:00.000Z")
 _FIGURES = tuple(FIGURES)
 _REQUIREMENTS = tuple(REQUIREMENTS)
@@ -38,7 +40,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
     return (
         record["id"],
         record["name"],
-        outcome["status"],
+        _STATUSES[outcome["status"]],
         outcome.get("exit_code"),
         outcome.get("signal"),
         _time(record.get("started")) or "",

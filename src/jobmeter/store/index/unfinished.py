@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobmeter.analyse.headline import usage
 from jobmeter.analyse.timeline import summarise
 from jobmeter.journal.reader import Journal
-from jobmeter.model import Outcome
+from jobmeter.model import Outcome, Status
 from jobmeter.record.build import complete
 from jobmeter.times import parse_moment
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NOT_IN_RECORDS = ("schema", "measurements", "writer")
 
 
-def record_so_far(journal: Journal, status: str) -> Record:
+def record_so_far(journal: Journal, status: Status) -> Record:
     """What the windows tell, in the form of a run record; every total is "at least"."""
     header = journal.header
     described = header.get("measurements", {})
@@ -45,9 +45,9 @@ def record_so_far(journal: Journal, status: str) -> Record:
     )
 
 
-def _wall_seconds(header: Header, status: str, seen: float) -> float | None:
+def _wall_seconds(header: Header, status: Status, seen: float) -> float | None:
     """How long it runs; of a lost run how long it was seen to."""
-    if status != "running":
+    if status != Status.RUNNING:
         return seen if seen else None
     started = timestamp(header.get("started"))
     return seen if started is None else round(max(time.time() - started, seen), 3)

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import Place, read_journal
+from jobmeter.model import Status
 from jobmeter.store.index.database import Locked, writing
 from jobmeter.store.index.liveness import is_elsewhere, writer_lives
 from jobmeter.store.index.parallel_scan import (
@@ -258,7 +259,7 @@ class _Updating:
         for run in scan.unfinished:
             journal = read_journal(scan.path, Place(run.run_id, run.offset, run.line))
             state = _state(journal.header, scan)
-            self._add(scan.path, run, record_so_far(journal, "running" if state == OPEN else "lost"), file)
+            self._add(scan.path, run, record_so_far(journal, Status.RUNNING if state == OPEN else Status.LOST), file)
             if state != CLOSED and state_of_file != OPEN:
                 state_of_file, writer = state, journal.header
         if state_of_file == CLOSED and scan.shared:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, func, or_, select
 
 from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES, TICK_LAG, job_of
+from jobmeter.model import Status
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.fields import FIELDS
 from jobmeter.store.query.selection import Row
@@ -18,8 +19,8 @@ MANY = 10_000
 """Runs from which on only those are fetched that can have used too much."""
 _FAILURES = 1000
 _JOB = job_metadata.c
-_MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
-UNSUCCESSFUL = ("failed", "killed", "cancelled", "lost")
+_MET = tuple(resource.met_by.value for resource in RESOURCES if resource.met_by)
+UNSUCCESSFUL = (Status.FAILED.value, Status.KILLED.value, Status.CANCELLED.value, Status.LOST.value)
 _NEEDED = (
     "id", "name", "status", "exit_code", "signal", "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent",
     "cpu_mean_percent", "memory_peak_bytes", "cpu_quality", "memory_quality", "requirement_cpus",

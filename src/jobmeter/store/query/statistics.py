@@ -18,6 +18,7 @@ from jobmeter.analyse.statistics import (
     most_first,
     position,
 )
+from jobmeter.model import Status
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.expression import label_column
 from jobmeter.store.query.selection import Selection
@@ -58,7 +59,7 @@ def _sums(store: Store, selection: Selection) -> Select[Any]:
         *(func.count(_JOB[figure]) for figure in SPREAD),
         func.count(),
         func.count(),
-        func.sum(case((_JOB.status == "completed", 1), else_=0)),
+        func.sum(case((_JOB.status == Status.COMPLETED.value, 1), else_=0)),
         func.sum(wall),
         func.sum(cpu),
         func.sum(_JOB.memory_mean_bytes * wall),
@@ -70,7 +71,7 @@ def _sums(store: Store, selection: Selection) -> Select[Any]:
 
 def _running(store: Store, selection: Selection) -> dict[str, int]:
     """How many runs of each name have not ended, as far as is known."""
-    statuses = [status for status in UNENDED if not selection.statuses or status in selection.statuses]
+    statuses = [status.value for status in UNENDED if not selection.statuses or status in selection.statuses]
     if not statuses:
         return {}
     mine = store.condition(selection._replace(statuses=statuses))

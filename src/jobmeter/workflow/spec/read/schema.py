@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from jobmeter.errors import UsageError
+from jobmeter.model import Status
 from jobmeter.settings import (
     positive_bytes,
     positive_number,
@@ -174,8 +175,11 @@ class Grow(Model):
     runtime: Factor = 1.5
 
 
+_RETRIED = (Status.OOM.value, Status.TIMEOUT.value)
+
+
 def _retry_cause(text: str) -> str | int:
-    if text.lower() in ("oom", "timeout"):
+    if text.lower() in _RETRIED:
         return text.lower()
     if re.fullmatch(r"\d{1,9}", text) and 1 <= int(text) <= 255:
         return int(text)
@@ -187,8 +191,8 @@ class RetrySpec(Model):
 
     times: Annotated[int, _reading(whole_number), Field(le=MOST_RETRIES)] = 0
     on: Annotated[list[Annotated[Union[str, int], _reading(_retry_cause)]], BeforeValidator(_one_or_more)] = [
-        "oom",
-        "timeout",
+        Status.OOM,
+        Status.TIMEOUT,
     ]
     grow: Grow = Grow()
 
