@@ -51,15 +51,26 @@ def busy(tmp_path: Path) -> Busy:
 
 
 def test_a_job_that_forks_is_told_with_the_rate(busy: Busy) -> None:
-    why = busy.after(0.2, tasks=800, switches=1600, faults=16000, runs=800)
+    why = busy.after(0.2, tasks=1200, switches=2400, faults=24000, runs=1200)
     assert why == (
-        "stopped after 0.20 s: its events would slow the job down (4,000 new processes and threads a second)"
+        "stopped after 0.20 s: its events would slow the job down (6,000 new processes and threads a second)"
     )
 
 
 def test_a_job_that_changes_between_its_threads_is_told_with_the_rate(busy: Busy) -> None:
-    why = busy.after(0.2, switches=30000, runs=20000)
-    assert why == "stopped after 0.20 s: its events would slow the job down (100,000 context switches a second)"
+    why = busy.after(0.2, switches=50000, runs=40000)
+    assert why == "stopped after 0.20 s: its events would slow the job down (200,000 context switches a second)"
+
+
+def test_what_costs_a_little_too_much_is_seen_twice_before_it_is_believed(busy: Busy) -> None:
+    assert None is busy.after(0.2, tasks=800, faults=16000, runs=800)
+    assert busy.after(0.4, tasks=1600, faults=32000, runs=1600) is not None
+
+
+def test_threads_that_are_only_started_once_are_no_reason(busy: Busy) -> None:
+    assert None is busy.after(0.1, tasks=400, runs=400)
+    assert None is busy.after(0.25, tasks=400, runs=500)
+    assert None is busy.after(0.4, tasks=800, runs=900)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +92,7 @@ def test_events_that_cost_the_job_little_go_on(busy: Busy, use: dict[str, int]) 
 
 
 def test_it_is_not_asked_again_at_once(busy: Busy) -> None:
-    assert None is busy.after(0.05, tasks=800, faults=16000)
+    assert None is busy.after(0.05, tasks=1000, faults=20000)
     assert None is busy.after(0.2)
     assert None is busy.after(0.25, tasks=2000, faults=40000)
     assert busy.after(0.31, tasks=2000, faults=40000) is not None
@@ -90,14 +101,14 @@ def test_it_is_not_asked_again_at_once(busy: Busy) -> None:
 def test_numbers_of_processes_that_begin_anew_are_no_burst(tmp_path: Path) -> None:
     busy = Busy(tmp_path, newest=32700)
     assert None is busy.after(0.2, tasks=100, faults=2000)
-    assert busy.after(0.4, tasks=1100, faults=22000) is not None
+    assert busy.after(0.4, tasks=1300, faults=26000) is not None
 
 
 def test_of_what_already_runs_the_first_look_only_tells_where_it_stands(tmp_path: Path) -> None:
     busy = Busy(tmp_path, attached=True)
-    assert None is busy.after(0.2, tasks=800, faults=10**9, runs=10**6)
-    assert None is busy.after(0.4, tasks=1600, faults=10**9, runs=10**6)
-    assert busy.after(0.6, tasks=2400, faults=10**9 + 16000, runs=10**6) is not None
+    assert None is busy.after(0.2, tasks=1200, faults=10**9, runs=10**6)
+    assert None is busy.after(0.4, tasks=2400, faults=10**9, runs=10**6)
+    assert busy.after(0.6, tasks=3600, faults=10**9 + 24000, runs=10**6) is not None
 
 
 def test_a_machine_that_tells_nothing_stops_nothing(tmp_path: Path) -> None:

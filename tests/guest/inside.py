@@ -83,6 +83,16 @@ def not_delegated() -> Found:
         return meter("burst", inside="/plain", user=USER)
 
 
+def not_delegated_without_perf() -> Found:
+    """As on systems that give ordinary users no perf events."""
+    with group("plain", owner=0):
+        return meter("burst", "--measurements=-perf_*", inside="/plain", user=USER)
+
+
+def root_group_without_perf() -> Found:
+    return meter("burst", "--measurements=-perf_*", user=USER)
+
+
 def limited_crowded() -> Found:
     """Root could make a group anywhere, but out of its own it would be out of its limit."""
     with group("limited", owner=0), sleeper("/limited"):
@@ -116,7 +126,7 @@ def two_at_once() -> Found:
 SCENARIOS = (
     idle, burst, overrun, readers, pressure, left_behind,
     delegated_alone, delegated_alone_leaving, delegated_beside, delegated_crowded, not_delegated,
-    limited_crowded, nested, nested_killed, two_at_once,
+    not_delegated_without_perf, root_group_without_perf, limited_crowded, nested, nested_killed, two_at_once,
 )  # fmt: skip
 
 

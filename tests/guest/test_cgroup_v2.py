@@ -15,7 +15,8 @@ GROUPED = ("burst", "delegated_alone", "delegated_beside")
 EVERYWHERE = (
     "idle", "burst", "overrun", "readers", "pressure", "left_behind",
     "delegated_alone", "delegated_alone_leaving", "delegated_beside", "delegated_crowded", "not_delegated",
-    "limited_crowded", "nested", "nested_killed", "two_at_once",
+    "not_delegated_without_perf", "root_group_without_perf", "limited_crowded",
+    "nested", "nested_killed", "two_at_once",
 )  # fmt: skip
 
 
@@ -136,9 +137,24 @@ def test_without_a_place_for_a_group_nothing_is_taken_from_one_and_the_record_sa
     found = scenario(name)
     collector = found["record"]["provenance"]["collectors"]["cgroup"]
     assert found["group_of_job"] == inside
-    assert cgroup_keys(found["record"]) == []
+    assert cgroup_keys(found["record"]) == ["cgroup_outer_cpu_seconds"]
     assert collector["available"] is False
     assert inside in collector["why"]
+
+
+def test_without_a_group_and_without_perf_the_group_around_the_job_shows_that_nothing_is_missing(
+    scenario: Scenario,
+) -> None:
+    record = scenario("not_delegated_without_perf")["record"]
+    assert total(record, "cgroup_outer_cpu_seconds") == pytest.approx(total(record, "rusage_cpu_seconds"), rel=0.1)
+    figure = record["usage"]["cpu_seconds"]
+    assert (figure["from"], figure["quality"]) == ("rusage_cpu_seconds", "exact"), record["measurements"]
+
+
+def test_the_root_group_counts_by_ticks_and_bounds_nothing(scenario: Scenario) -> None:
+    record = scenario("root_group_without_perf")["record"]
+    assert cgroup_keys(record) == []
+    assert record["usage"]["cpu_seconds"]["quality"] == "at least"
 
 
 def test_without_a_group_the_peak_of_a_burst_is_known_all_the_same(scenario: Scenario) -> None:

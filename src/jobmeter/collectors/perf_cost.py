@@ -16,8 +16,9 @@ _OF_A_TASK = 5e-6
 """Seconds that an inherited event adds to the life of a process or thread: 3 to 10 µs, seen with Linux 6.18."""
 _OF_A_SWITCH = 0.25e-6
 """Seconds that it adds to a context switch."""
-_MOST = 0.01
-"""CPUs, for each CPU that the job uses, and one at least: half of what measuring may cost a job."""
+_MOST, _MOST_AT_ONCE = 0.01, 0.025
+"""CPUs, for each CPU that the job uses, and one at least: half of what measuring may cost a job, if it is seen twice
+in a row. What is only seen once must be more: a program may start a hundred threads, and no more after that."""
 _FIRST_GAP, _LONGEST_GAP = 0.1, 1.0
 """Seconds between two looks, a tenth of the job's age otherwise."""
 _FEWEST_FAULTS = 10
@@ -54,6 +55,7 @@ class PerfCost:
         self._cpu_nanoseconds = 0
         self._newest, self._host_switches = self._read_host()[1:]
         self._allowance = Allowance(share=0.002, at_first=0.02)
+        self._was_high = False
         self._tree: Tree | None = None
         # Nothing of a job at its gate has run yet; of one that runs, the first look tells where it stands.
         self._before = None if target.root_is_job else _Counts(self._began, {}, {})
@@ -83,17 +85,14 @@ class PerfCost:
         tasks = self._numbers_given_out(newest) / span
         switches = max(host_switches - self._host_switches, 0) / span
         cpus = max((cpu_nanoseconds - self._cpu_nanoseconds) / 1e9 / span, 1.0)
-        self._since, self._newest, self._host_switches, self._cpu_nanoseconds = (
-            now, newest, host_switches, cpu_nanoseconds,
-        )  # fmt: skip
-        if not _is_too_much(tasks, switches, cpus):
-            return None
-        own = self._look_at_job(present)
-        if own is None:
-            return None
-        begun, runs = own
-        tasks, switches = min(tasks, begun), min(switches, runs)
-        if not _is_too_much(tasks, switches, cpus):
+        self._since, self._newest, self._host_switches = now, newest, host_switches
+        self._cpu_nanoseconds = cpu_nanoseconds
+        cost = 0.0
+        if _cost(tasks, switches) > _MOST * cpus and (own := self._look_at_job(present)) is not None:
+            tasks, switches = min(tasks, own[0]), min(switches, own[1])
+            cost = _cost(tasks, switches) / cpus
+        was_high, self._was_high = self._was_high, cost > _MOST
+        if cost <= (_MOST if was_high else _MOST_AT_ONCE):
             return None
         cause = (
             f"{tasks:,.0f} new processes and threads a second"
@@ -141,8 +140,9 @@ class PerfCost:
         return _Counts(self._clock(), faults, runs)
 
 
-def _is_too_much(tasks: float, switches: float, cpus: float) -> bool:
-    return tasks * _OF_A_TASK + switches * _OF_A_SWITCH > _MOST * cpus
+def _cost(tasks: float, switches: float) -> float:
+    """Seconds in a second, of so many in a second."""
+    return tasks * _OF_A_TASK + switches * _OF_A_SWITCH
 
 
 def _growth(before: dict[_Who, int], now: dict[_Who, int]) -> int:
