@@ -122,7 +122,7 @@ def test_runs_of_a_workflow_are_kept_apart(jobmeter: Commands) -> None:
     ]
     assert [0, 1, 0] == codes
     done = jobmeter("check", "ml-training-pipeline", "--run-id", "7")
-    assert (2, "jobmeter: --run-id: 'ml-training-pipeline' has no run 7. Kept of it: 1 to 2.\n") == (
+    assert (2, "jobmeter: --run-id: 'ml-training-pipeline' has no run 7. Stored of it: 1 to 2.\n") == (
         done.code,
         done.err,
     )
@@ -206,7 +206,7 @@ def test_filters_that_no_run_fits_find_none(jobmeter: Commands) -> None:
 
 
 def test_an_empty_store_says_so(jobmeter: Commands) -> None:
-    assert (2, "", "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` keeps one.\n") == jobmeter("check")
+    assert (2, "", "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` stores one.\n") == jobmeter("check")
 
 
 SPEC = """\

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
 
 def info(arguments: list[str]) -> int:
     """`jobmeter container info`."""
-    parser = Parser("container info", "Tell image, creation, state and limits of a container.")
+    parser = Parser("container info", "Show image, creation, state and limits of a container.")
     parser.add_argument("container", metavar="NAME", help="the container: its name, its id or the beginning of one")
     parser.add_argument("--engine", metavar="NAME", help="docker, podman or auto (default): the first that answers")
     parser.add_argument("--json", action="store_true", help="print an object")
@@ -32,19 +32,19 @@ def info(arguments: list[str]) -> int:
 
     engine = open_engine(engine_name(options.engine))
     try:
-        told = describe(engine, find_container(engine, options.container))
+        description = describe(engine, find_container(engine, options.container))
     finally:
         engine.close()
-    print(json.dumps(told, indent=2) if options.json else "\n".join(_lines(told)))
+    print(json.dumps(description, indent=2) if options.json else "\n".join(_lines(description)))
     return 0
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def _lines(description: dict[str, Any]) -> list[str]:
     """One subject a line."""
-    limits = told["limits"]
+    limits = description["limits"]
     rows = {
-        **{name: str(value) for name, value in told.items() if name not in ("command", "limits")},
-        "command": " ".join(told["command"]),
+        **{name: str(value) for name, value in description.items() if name not in ("command", "limits")},
+        "command": " ".join(description["command"]),
         "cpus": text(limits["cpus"], "count") if "cpus" in limits else "as many as there are",
         "memory": text(limits["memory_bytes"], "bytes") if "memory_bytes" in limits else "as much as there is",
     }

@@ -6,7 +6,7 @@ import errno
 import os
 from typing import NamedTuple
 
-from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text, write_text
+from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text
 
 _PF_EXITING = 0x4  # include/linux/sched.h
 
@@ -245,11 +245,6 @@ def printable(raw: bytes, limit: int = 300) -> str:
 def thread_ids(machine: Machine, pid: int) -> list[int]:
     """The threads of a process, as /proc/PID/task lists them."""
     return [int(name) for name in os.listdir(f"{machine.proc}/{pid}/task")]
-
-
-def reset_peak(machine: Machine, pid: int | str = "self") -> None:
-    """Let VmHWM begin anew at the present size (clear_refs 5, Linux 4.0)."""
-    write_text(f"{machine.proc}/{pid}/clear_refs", "5")
 
 
 def is_ending(machine: Machine, pid: int) -> bool:
