@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from jobmeter.report.graph.layout import Layout, GridCell, lay_out
+from jobmeter.report.graph.layout import GridCell, Layout, lay_out
 
 
 def apart(layout: Layout) -> bool:
