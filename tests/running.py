@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tests.parts import missing
+from tests.waiting import LONG
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOBODY = 65534
@@ -99,7 +100,7 @@ def jobmeter(*arguments: str, user: int = 0, **options: Any) -> subprocess.Compl
         "capture_output": True,
         "text": True,
         "errors": "surrogateescape",
-        "timeout": 120,
+        "timeout": LONG,
         **options,
     }
     return subprocess.run(command_line(arguments, user), check=False, **settings)

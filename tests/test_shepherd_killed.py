@@ -21,7 +21,8 @@ from jobmeter.kernel.pidfd import Held
 from jobmeter.model import Outcome
 from jobmeter.session.run import JobOptions, Session
 from tests.running import NOBODY, command_line, environment, interpreter, is_exact_cpu, readable_copy, workplace
-from tests.workflow.live import LONG, lives, wait_for
+from tests.waiting import LONG, wait_for
+from tests.workflow.live import lives
 
 BUSY = """
 import os, sys
