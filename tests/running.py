@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.parts import missing
 from tests.records import parse_record
+from tests.waiting import LONG
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOBODY = 65534
@@ -103,7 +104,7 @@ def jobmeter(*arguments: str, user: int = 0, **options: Any) -> subprocess.Compl
         "capture_output": True,
         "text": True,
         "errors": "surrogateescape",
-        "timeout": 120,
+        "timeout": LONG,
         **options,
     }
     done = subprocess.run(command_line(arguments, user), check=False, **settings)

@@ -19,6 +19,7 @@ from jobmeter.kernel.procfs import read_cgroup
 from jobmeter.meter.watch import Sample
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.session import Session
+from tests.waiting import LONG
 
 MIB = 1 << 20
 
@@ -144,7 +145,7 @@ def test_a_forked_child_samples_its_own_jobs() -> None:
         "    os._exit(0)\n"
         "os.wait()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LONG)
     assert int(done.stdout) >= 8
 
 
@@ -166,7 +167,7 @@ def test_an_exception_while_waiting_ends_the_job() -> None:
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LONG)
     assert done.stdout == "interrupted\n"
 
 

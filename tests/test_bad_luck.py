@@ -73,7 +73,7 @@ def test_a_command_that_cannot_be_run_leaves_no_record(command: list[str], code:
         (["--measurements", "proc_rss_totl", "true"], "Did you mean 'proc_rss_total'?"),
         (["--report", "/no/such/folder/r.json", "true"], "--report: /no/such/folder/r.json: cannot be written"),
         (["--capture", "/proc/nowhere", "true"], "--capture: /proc/nowhere"),
-        (["--store", "postgresql://host/db", "true"], "runs are kept in a directory"),
+        (["--store", "postgresql://host/db", "true"], "runs are stored in a directory"),
         ([], "no command given"),
     ],
 )

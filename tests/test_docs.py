@@ -14,6 +14,7 @@ from scripts.embed_help import embedded, pages, undocumented
 
 from jobmeter.settings import SETTINGS
 from tests.running import ROOT, environment, workplace
+from tests.waiting import LONG
 
 README = Path(ROOT, "README.md")
 PAGES = [README, *pages()]
@@ -80,7 +81,13 @@ def test_commands_that_are_shown_work(page: Path, sandbox: tuple[str, dict[str, 
     for block in blocks(page, "console"):
         for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
             done = subprocess.run(
-                ["bash", "-c", line], cwd=folder, env=settings, capture_output=True, text=True, check=False, timeout=60
+                ["bash", "-c", line],
+                cwd=folder,
+                env=settings,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LONG,
             )
             assert done.returncode in (0, 1), f"{line}\n{done.stderr}"
             assert "Traceback" not in done.stderr, line
@@ -97,7 +104,7 @@ def test_python_that_is_shown_works(page: Path, sandbox: tuple[str, dict[str, st
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=LONG,
         )
         assert done.returncode == 0, done.stderr
 

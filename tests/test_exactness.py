@@ -16,6 +16,7 @@ import pytest
 
 from tests.parts import missing
 from tests.running import NOBODY, Metered, command_line, environment, interpreter, meter, meter_load, workplace
+from tests.waiting import LONG
 
 MIB = 1 << 20
 USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
@@ -376,7 +377,7 @@ def test_a_proc_of_another_pid_namespace_is_not_read(user: int) -> None:
         ["run", "--report", f"{folder}/r", "--store", f"{folder}/s", "--", "sh", "-c", "sleep 0.3 & wait"], user
     )
     words = [*words[:4], *become, *words[4:]] if user else [*become, *words]
-    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False, timeout=LONG)
     if not os.path.exists(f"{folder}/r"):
         missing(f"no namespaces for this user: {done.stderr}")
     with open(f"{folder}/r", encoding="utf-8") as file:

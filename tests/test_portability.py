@@ -19,6 +19,8 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.waiting import LONG
+
 SOURCE = Path(__file__).parent.parent / "src"
 
 NOT_LINUX = """
@@ -68,7 +70,7 @@ def mac(tmp_path: Path, program: str, first: str = "") -> str:
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
     )
     assert done.returncode == 0, done.stderr

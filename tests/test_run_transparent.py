@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, meter, workplace
+from tests.waiting import LONG
 
 USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 
@@ -238,7 +239,7 @@ def test_a_signal_to_jobmeter_ends_all_of_the_job(name: str, user: int) -> None:
         subprocess.run(["pgrep", "-P", str(pids[0])], capture_output=True, text=True, check=True).stdout.split()[0]
     )
     process.send_signal(getattr(signal, f"SIG{name}"))
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=LONG)
     assert 128 + getattr(signal, f"SIG{name}") == process.returncode
     assert "cancelled" in stderr
     assert all(gone(pid) for pid in [*pids, daemon])
@@ -259,7 +260,7 @@ def test_who_reads_the_output_sees_its_end_when_the_job_closes_it() -> None:
     assert process.stdout.read() == ""
     assert process.poll() is None
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=LONG)
 
 
 def test_a_captured_job_whose_reader_leaves_ends_too() -> None:
@@ -267,7 +268,7 @@ def test_a_captured_job_whose_reader_leaves_ends_too() -> None:
     words = " ".join(command_line(["run", "--quiet", "--capture", folder, "--", "yes"]))
     done = subprocess.run(
         ["bash", "-c", f"{words} | head -1; echo ${{PIPESTATUS[0]}}"],
-        env=environment(), check=True, timeout=30, capture_output=True, text=True,
+        env=environment(), check=True, timeout=LONG, capture_output=True, text=True,
     )  # fmt: skip
     assert done.stdout.split() == ["y", str(128 + signal.SIGPIPE)]
 
@@ -291,7 +292,7 @@ def test_usr1_reaches_the_main_process_alone() -> None:
     body = "trap 'echo got it; exit 7' USR1; sleep 100 & echo ready $!; wait"
     process, line = started("run", "--quiet", "--orphans", "end", "--", "bash", "-c", body)
     process.send_signal(signal.SIGUSR1)
-    stdout, _ = process.communicate(timeout=30)
+    stdout, _ = process.communicate(timeout=LONG)
     assert ("got it\n", 7) == (stdout, process.returncode)
     assert gone(int(line.split()[1]))
 
@@ -302,21 +303,21 @@ def test_a_job_that_ignores_term_is_killed_by_the_second() -> None:
     time.sleep(1.2)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=LONG)
     assert process.returncode == 137
     assert gone(int(line))
 
 
 def test_what_a_job_leaves_running_is_ended_when_asked() -> None:
     process, line = started("run", "--orphans", "end", "--", "sh", "-c", "setsid sleep 100 >/dev/null 2>&1 & echo $!")
-    process.communicate(timeout=30)
+    process.communicate(timeout=LONG)
     assert process.returncode == 0
     assert gone(int(line))
 
 
 def test_what_a_job_leaves_running_goes_on_as_a_child_of_init() -> None:
     process, line = started("run", "--", "sh", "-c", "sleep 5 >/dev/null 2>&1 & echo $!")
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=LONG)
     assert process.returncode == 0
     assert "1 process still runs and was left alone" in stderr
     assert not gone(int(line))
@@ -362,7 +363,7 @@ def test_a_jobmeter_that_was_killed_within_a_job_leaves_no_group_behind() -> Non
     inner = " ".join(command_line(["run", "--quiet", "--store", workplace(), "--", "sleep", "1"]))
     body = f"{inner} & sleep 0.7; kill -9 $!; sleep 1"
     process, _ = started("run", "--orphans", "wait", "--report", report, "--", "bash", "-c", f"echo started; {body}")
-    process.communicate(timeout=30)
+    process.communicate(timeout=LONG)
     left = subprocess.run(
         ["find", "/sys/fs/cgroup", "-name", f"jobmeter-{process.pid}-*"], capture_output=True, text=True, check=False
     )

@@ -22,7 +22,8 @@ from jobmeter.model import Outcome
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.session import Session
 from tests.running import NOBODY, command_line, environment, interpreter, is_exact_cpu, readable_copy, workplace
-from tests.workflow.live import LONG, lives, wait_for
+from tests.waiting import LONG, wait_for
+from tests.workflow.live import lives
 
 BUSY = """
 import os, sys

@@ -1,4 +1,4 @@
-"""jobmeter tells what a job really used, and what to ask for next time."""
+"""jobmeter measures what a job really used, and recommends what to request next time."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def default_store() -> str:
 
 def directory_store(text: str) -> str:
     if "://" in text:
-        raise UsageError(f"{text!r}: runs are kept in a directory; a database cannot be used here")
+        raise UsageError(f"{text!r}: runs are stored in a directory; a database cannot be used here")
     if not text:
         raise UsageError("the store's name is empty")
     return os.path.abspath(os.path.expanduser(text))
@@ -146,7 +146,7 @@ def resolve(name: str, given: str | None) -> Any:
 
 def config_files() -> list[str]:
     """The configuration files there are, the one that goes first, first."""
-    found = []
+    paths = []
     try:
         directory = os.getcwd()
     except OSError:
@@ -154,7 +154,7 @@ def config_files() -> list[str]:
     while True:
         path = os.path.join(directory, "jobmeter.toml")
         if os.path.exists(path):
-            found.append(path)
+            paths.append(path)
             break
         if directory == os.path.dirname(directory):
             break
@@ -162,8 +162,8 @@ def config_files() -> list[str]:
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     path = os.path.join(home, "jobmeter", "config.toml")
     if os.path.exists(path):
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths
 
 
 def read_config(path: str) -> dict[str, Any]:

@@ -94,8 +94,8 @@ def scale(largest: float, unit: str) -> tuple[float, str]:
     """What to divide by, and the unit to write, so that an axis up to `largest` has short numbers."""
     steps = _STEPS.get(unit, ((1.0, _SYMBOL.get(unit, unit)),))
     # Time changes at two of a unit: an axis that ends at 1.2 min reads worse than one that ends at 72 s.
-    enough = abs(largest) / 2 if unit == "seconds" else abs(largest)
-    fitting = [step for step in steps if step[0] <= enough]
+    threshold = abs(largest) / 2 if unit == "seconds" else abs(largest)
+    fitting = [step for step in steps if step[0] <= threshold]
     return fitting[-1] if fitting else steps[0]
 
 

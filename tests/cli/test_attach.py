@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.listing import Commands
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, workplace
+from tests.waiting import LONG
 
 BURN = "import time\ntime.sleep(1.5)\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass"
 
@@ -26,7 +27,7 @@ def test_a_tree_is_measured_until_its_last_process_ends() -> None:
     )
     meter = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
     job.wait()
-    _, stderr = meter.communicate(timeout=20)
+    _, stderr = meter.communicate(timeout=LONG)
     record = json.loads(Path(folder, "r.json").read_text())
     assert meter.returncode == 0
     assert record["outcome"]["status"] == "completed"
@@ -57,7 +58,7 @@ def test_ctrl_c_ends_the_measuring_and_not_the_process() -> None:
     while not os.path.exists(f"{folder}/journal") or not os.listdir(f"{folder}/journal"):
         time.sleep(0.05)
     meter.send_signal(signal.SIGINT)
-    _, stderr = meter.communicate(timeout=20)
+    _, stderr = meter.communicate(timeout=LONG)
     assert job.poll() is None
     job.kill()
     job.wait()
@@ -98,7 +99,7 @@ def detach(store: str, *command: str) -> None:
     while not os.path.exists(f"{store}/journal") or not os.listdir(f"{store}/journal"):
         time.sleep(0.05)
     meter.send_signal(signal.SIGINT)
-    meter.communicate(timeout=20)
+    meter.communicate(timeout=LONG)
     job.kill()
     job.wait()
 
@@ -121,7 +122,7 @@ def test_another_users_process_is_measured_as_far_as_it_may_be() -> None:
     )
     meter = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
     job.wait()
-    _, stderr = meter.communicate(timeout=20)
+    _, stderr = meter.communicate(timeout=LONG)
     assert meter.returncode == 0, stderr
     record = json.loads(Path(folder, "r.json").read_text())
     assert record["usage"]["memory_peak_bytes"]["value"] > 0

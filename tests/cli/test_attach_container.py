@@ -13,6 +13,7 @@ import pytest
 
 from tests.container_engines import IMAGE, PYTHON, Engine
 from tests.running import command_line, workplace
+from tests.waiting import LONG
 
 MIB = 1 << 20
 BURN = """
@@ -54,7 +55,7 @@ def attach(engine: Engine) -> tuple[subprocess.Popen[str], Path]:
 def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
     process, report = attach(running)
     running.client("kill", "--signal", "USR1", "web")
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=LONG)
     record = json.loads(report.read_text())
     assert 0 == process.returncode
     assert {"status": "completed", "exit_code": 0, "signal": None} == record["outcome"]
@@ -67,7 +68,7 @@ def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
 def test_ctrl_c_ends_the_measuring_and_not_the_container(running: Engine) -> None:
     process, report = attach(running)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=LONG)
     record = json.loads(report.read_text())
     assert ("detached", "at least") == (record["outcome"]["status"], record["usage"]["cpu_seconds"]["quality"])
     assert running.inspect("web")["State"]["Running"]

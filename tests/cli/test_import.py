@@ -129,8 +129,8 @@ def test_a_file_that_is_not_what_it_was_called_stops_everything(session: Session
     [
         (None, "No such file or directory"),
         ("", "is empty, so there is nothing to import"),
-        ("a b c\n", "is of no kind that is known here. Name it with --from KIND"),
-        (b"\x00\xff\xfe\x80" * 99, "is of no kind that is known here. Name it with --from KIND"),
+        ("a b c\n", "its format is not recognised. Name it with --from KIND"),
+        (b"\x00\xff\xfe\x80" * 99, "its format is not recognised. Name it with --from KIND"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line_and_nothing_is_kept(

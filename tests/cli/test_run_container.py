@@ -16,6 +16,7 @@ import pytest
 from tests.container_engines import IMAGE, PYTHON, WITH_PYTHON, Engine
 from tests.network import wired
 from tests.running import NOBODY, command_line, jobmeter, readable_copy, workplace
+from tests.waiting import LONG
 
 MIB = 1 << 20
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -78,7 +79,7 @@ def test_bytes_of_the_last_moment_are_counted(engine: Engine) -> None:
     (name,) = engine.containers()
     with wired(engine.inspect(name)["State"]["Pid"]) as wire:
         wire.send(1000)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=LONG)
     assert 0 == process.returncode, stderr
     (journal,) = stored(process).glob("journal/*.jsonl")
     record = json.loads(journal.read_text().splitlines()[-1])["record"]
@@ -179,7 +180,7 @@ def test_the_options_of_an_engine_reach_the_container(engine: Engine) -> None:
 def test_a_signal_to_jobmeter_ends_the_container(engine: Engine, number: int) -> None:
     process = running(engine, "/bin/busybox", "sleep", "60")
     process.send_signal(number)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=LONG)
     assert 128 + number == process.returncode
     assert "cancelled" in stderr
 
@@ -191,7 +192,7 @@ def test_a_signal_that_the_container_handles_reaches_it(engine: Engine) -> None:
     assert process.stdout is not None
     assert "ready\n" == process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    stdout, _ = process.communicate(timeout=30)
+    stdout, _ = process.communicate(timeout=LONG)
     assert ("got it\n", 5) == (stdout, process.returncode)
 
 
@@ -205,7 +206,7 @@ def test_a_signal_that_the_container_waits_for_reaches_it(docker: Engine) -> Non
     assert process.stdout is not None
     assert "ready\n" == process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    stdout, _ = process.communicate(timeout=30)
+    stdout, _ = process.communicate(timeout=LONG)
     assert ("got 15\n", 5) == (stdout, process.returncode)
 
 
@@ -213,7 +214,7 @@ def test_a_paused_container_ends_at_its_runtime_too(engine: Engine) -> None:
     process = running(engine, "/bin/busybox", "sleep", "60", options=["--runtime", "2s"])
     (name,) = engine.containers()
     assert 0 == engine.client("pause", name).returncode
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=LONG)
     assert 143 == process.returncode, stderr
     assert "stopped at its runtime limit" in stderr
 
@@ -230,7 +231,7 @@ def test_a_container_whose_output_nobody_reads_ends_as_a_command_would(engine: E
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    assert 141 == process.wait(timeout=30)
+    assert 141 == process.wait(timeout=LONG)
     assert process.stderr is not None
     process.stderr.close()
 

@@ -86,4 +86,4 @@ def test_a_run_that_is_not_there_or_not_the_only_one_is_told(jobmeter: Commands,
 
 def test_without_runs_there_is_nothing_to_show(jobmeter: Commands) -> None:
     done = jobmeter("show")
-    assert (2, "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` keeps one.\n") == (done.code, done.err)
+    assert (2, "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` stores one.\n") == (done.code, done.err)

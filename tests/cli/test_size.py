@@ -115,7 +115,7 @@ def test_what_cannot_be_sized_is_one_clear_line(known: Commands, arguments: list
 
 
 def test_an_empty_store_says_so(jobmeter: Commands) -> None:
-    assert (2, "", "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` keeps one.\n") == jobmeter("size")
+    assert (2, "", "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` stores one.\n") == jobmeter("size")
 
 
 def test_apply_writes_all_advice_up_and_down(known: Commands, tmp_path: Path) -> None:

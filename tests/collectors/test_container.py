@@ -8,6 +8,7 @@ import time
 from jobmeter.collectors.container import ContainerSource, ContainerStats
 from jobmeter.collectors.contract import Ending, Moment, Readings
 from jobmeter.errors import NoData
+from tests.waiting import LONG
 
 
 class Told:
@@ -25,12 +26,12 @@ class Told:
         return self._answers.pop(0) if self._answers else None
 
 
-def read_until(source: ContainerSource, wanted: Readings) -> None:
-    """Read again until it tells that; the answer comes from a thread of its own."""
-    deadline = time.monotonic() + 10
-    while source.read(Moment(time.monotonic())) != wanted:
-        assert time.monotonic() < deadline
+def assert_comes_to_read(source: ContainerSource, wanted: Readings) -> None:
+    """Read again until it is that: the answer comes from a thread of its own."""
+    deadline = time.monotonic() + LONG
+    while (readings := source.read(Moment(time.monotonic()))) != wanted and time.monotonic() < deadline:
         time.sleep(0.005)
+    assert wanted == readings
 
 
 def test_an_engine_that_takes_its_time_holds_nothing_up() -> None:
@@ -38,7 +39,7 @@ def test_an_engine_that_takes_its_time_holds_nothing_up() -> None:
     source = ContainerSource(told)
     assert {} == source.read(Moment(0.0))
     told.may_answer.release()
-    read_until(source, {"container_cpu_seconds": 1.0, "container_mem_current": 5})
+    assert_comes_to_read(source, {"container_cpu_seconds": 1.0, "container_mem_current": 5})
     source.close()
 
 
@@ -47,7 +48,7 @@ def test_the_last_figure_before_the_end_stands_and_no_level() -> None:
     source = ContainerSource(told)
     for _ in range(3):
         told.may_answer.release()
-    read_until(source, {"container_cpu_seconds": 1.0, "container_mem_current": 5})
+    assert_comes_to_read(source, {"container_cpu_seconds": 1.0, "container_mem_current": 5})
     assert {"container_cpu_seconds": 1.0} == source.finish(Moment(0.0), Ending())
     source.close()
 
@@ -60,9 +61,9 @@ def test_what_was_used_before_does_not_count() -> None:
     )
     source = ContainerSource(told)
     told.may_answer.release()
-    read_until(source, {"container_cpu_seconds": 0.0, "container_pids": 3, "container_net_rx_bytes": 0})
+    assert_comes_to_read(source, {"container_cpu_seconds": 0.0, "container_pids": 3, "container_net_rx_bytes": 0})
     told.may_answer.release()
-    read_until(source, {"container_cpu_seconds": 2.5, "container_pids": 4, "container_net_rx_bytes": 50})
+    assert_comes_to_read(source, {"container_cpu_seconds": 2.5, "container_pids": 4, "container_net_rx_bytes": 50})
     source.close()
 
 
@@ -72,7 +73,7 @@ def test_an_engine_that_fails_costs_this_reading_alone() -> None:
             raise NoData("gone")
 
     source = ContainerSource(Failing())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LONG
     failed = False
     while not failed and time.monotonic() < deadline:
         try:

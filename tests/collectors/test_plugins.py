@@ -12,6 +12,7 @@ import pytest
 
 from jobmeter.collectors.plugins import Entry, parse_entry_points
 from tests.running import command_line, environment, interpreter, workplace
+from tests.waiting import LONG
 
 DESCRIBED = """
 from jobmeter.collectors.contract import *
@@ -70,7 +71,7 @@ class Packages:
         settings = {**kept, "PYTHONPATH": f"{kept['PYTHONPATH']}:{self.folder}", "HOME": str(self.folder)}
         return subprocess.run(
             command_line(arguments), env=settings, cwd=workplace(), capture_output=True, text=True, check=False,
-            timeout=60,
+            timeout=LONG,
         )  # fmt: skip
 
     def run(self, *options: str, command: tuple[str, ...] = ("sh", "-c", "sleep 0.2; exit 7")) -> Ran:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
 from jobmeter.engines.guard import Guard, watch
 from jobmeter.launch.leftover_jobs import LeftJob
 from tests.launch.owned import owned
-from tests.workflow.live import Place, lives, wait_for
+from tests.waiting import wait_for
+from tests.workflow.live import Place, lives
 
 RUNNER = """
 import os, signal, sys
@@ -67,9 +69,11 @@ def test_a_guard_that_was_killed_costs_the_runner_nothing() -> None:
     guard = Guard()
     guard._process.kill()
     guard._process.wait()
+    # None of them fails, nor starts another one.
     guard.add(1, 1)
     guard.remove(1)
     guard.close()
+    assert -signal.SIGKILL == guard._process.returncode
 
 
 def test_jobs_end_when_their_runner_is_killed_and_their_shepherd_was_before(place: Place) -> None:

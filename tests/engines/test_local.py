@@ -16,7 +16,8 @@ from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.reader import read_journal
 from jobmeter.session.command import JobOptions, own_environment
 from jobmeter.session.measuring import MeasureOptions
-from tests.workflow.live import LONG, Place, lives, running_in
+from tests.waiting import LONG
+from tests.workflow.live import Place, lives, running_in
 
 
 class Running:

@@ -27,10 +27,10 @@ def test_every_fixture_is_recognised_whatever_it_is_called(tmp_path: Path, path:
     [
         (b"", "is empty, so there is nothing to import"),
         (b"\n\n", "is empty, so there is nothing to import"),
-        (b"a,b,c\n1,2,3\n", "is of no kind that is known here. Name it with --from KIND"),
-        (bytes(range(256)) * 9, "is of no kind that is known here"),
-        (b'{"a": 1}\n', "is of no kind that is known here"),
-        (b"[1, 2]", "is of no kind that is known here"),
+        (b"a,b,c\n1,2,3\n", "its format is not recognised. Name it with --from KIND"),
+        (bytes(range(256)) * 9, "its format is not recognised"),
+        (b'{"a": 1}\n', "its format is not recognised"),
+        (b"[1, 2]", "its format is not recognised"),
     ],
 )
 def test_what_is_of_no_kind_is_refused(tmp_path: Path, content: bytes, why: str) -> None:

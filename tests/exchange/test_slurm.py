@@ -179,5 +179,5 @@ def test_a_row_that_is_not_utf8_costs_only_itself(tmp_path: Path) -> None:
 
 
 def test_a_table_made_without_p_is_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is of no kind that is known here"):
+    with pytest.raises(UsageError, match="its format is not recognised"):
         read(written(tmp_path, "JobID           JobName  Partition\n------------ ---------- ----------\n1  a  main\n"))

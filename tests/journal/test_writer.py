@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jobmeter.errors import StoreError
-from jobmeter.journal.reader import read_journal, read_journals
+from jobmeter.journal.reader import RunLocation, read_journal
 from jobmeter.journal.writer import SCHEMA, JournalWriter, journal_path, shared_journal
 from jobmeter.model import Across, Kind, Measurement, Quality
 
@@ -175,8 +175,9 @@ def test_runs_of_many_threads_in_one_journal_keep_their_own_windows(tmp_path: Pa
     for thread in threads:
         thread.join()
     file.close()
-    journals = {journal.header["id"]: journal for journal in read_journals(file.path)}
-    assert {f"run{number}" for number in range(8)} == set(journals)
+    run_ids = [f"run{number}" for number in range(8)]
+    journals = {run_id: read_journal(file.path, RunLocation(run_id)) for run_id in run_ids}
+    assert run_ids == [journal.header["id"] for journal in journals.values()]
     for number in range(8):
         journal = journals[f"run{number}"]
         assert [1000 * number + window for window in range(50)] == [w.cells["proc_rss"] for w in journal.windows]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -247,19 +246,6 @@ def test_a_long_command_line_is_cut_and_says_so() -> None:
 def test_the_newest_pid_is_the_last_word_of_loadavg(tmp_path: Path) -> None:
     (tmp_path / "loadavg").write_text("0.20 0.18 0.12 1/80 11206\n")
     assert 11206 == procfs.last_pid(Machine(proc=str(tmp_path)))
-
-
-@needs_proc
-def test_a_peak_that_was_reset_begins_at_the_present_size() -> None:
-    held = ctypes.create_string_buffer(64 * 2**20)
-    ctypes.memset(held, 1, len(held))
-    high = procfs.read_status(THIS_MACHINE, os.getpid()).hwm
-    del held
-    procfs.reset_peak(THIS_MACHINE)
-    low = procfs.read_status(THIS_MACHINE, os.getpid()).hwm
-    assert high is not None
-    assert low is not None
-    assert high - low > 48 * 2**20
 
 
 @needs_proc

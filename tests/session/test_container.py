@@ -16,6 +16,7 @@ import pytest
 
 from tests.container_engines import IMAGE, PYTHON, WITH_PYTHON, Engine, client_packages, groups_left, start_engine
 from tests.running import NOBODY, command_line, interpreter, jobmeter, readable_copy, workplace
+from tests.waiting import LONG
 
 MIB = 1 << 20
 
@@ -48,7 +49,7 @@ def test_a_run_whose_engine_is_restarted_is_followed_or_lost_and_never_counted_w
     assert "burnt\n" == process.stdout.readline()
     mortal.kill()
     mortal.start()
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=LONG)
 
     record = json.loads(Path(folder, "r.json").read_text())
     assert record["outcome"]["status"] in ("completed", "killed", "lost"), stderr
@@ -137,7 +138,7 @@ def python(engine: Engine, program: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LONG,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

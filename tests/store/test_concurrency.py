@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.running import ROOT
 from tests.store.kept import ids, opened
+from tests.waiting import LONG
 
 WRITERS = 16
 SECONDS = 8.0
@@ -30,7 +31,7 @@ def test_sixteen_writers_and_three_readers_lose_nothing_and_meet_no_lock(tmp_pat
     began = time.monotonic()
     writers = [loop("jobmeter run --quiet --name w -- true && echo ran", tmp_path) for _ in range(WRITERS)]
     readers = [loop(f"jobmeter {command}", tmp_path) for command in ("ls --json", "stats --json", "ls")]
-    told = [process.communicate(timeout=120) for process in (*writers, *readers)]
+    told = [process.communicate(timeout=LONG) for process in (*writers, *readers)]
     took = time.monotonic() - began
     ran = sum(out.count("ran\n") for out, _ in told[:WRITERS])
     assert [""] * WRITERS == [err for _, err in told[:WRITERS]]

@@ -8,17 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.parts import missing
 from tests.running import NOBODY, readable_copy
+from tests.waiting import LONG, wait_for
 
 SITE = next(path for path in sys.path if path.endswith("site-packages"))
-LONG = 100.0
-"""Seconds after which something that must happen counts as not happening."""
 
 
 class Place:
@@ -114,13 +111,6 @@ def _jobmeter(user: int) -> list[str]:
     if os.getuid() != 0 or not os.path.exists(python):
         missing(f"needs root, to become an ordinary user, and {python}, which they may run")
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", python, "-m", "jobmeter"]
-
-
-def wait_for(happened: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + LONG
-    while not happened():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(0.01)
 
 
 def lives(pid: int) -> bool:

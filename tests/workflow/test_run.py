@@ -19,7 +19,8 @@ from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.plan import Job
 from jobmeter.workflow.run import Listener, Result, Running, RunOptions, WorkflowRun
-from tests.workflow.live import Place, running_in, wait_for
+from tests.waiting import wait_for
+from tests.workflow.live import Place, running_in
 from tests.workflow.spec.writing import plan_of
 
 MIB = 2**20

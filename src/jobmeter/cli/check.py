@@ -1,4 +1,4 @@
-"""`jobmeter check`: what runs used against what they asked for."""
+"""`jobmeter check`: what runs used against what they requested."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from jobmeter.workflow.plan import Plan
 
 _SHOWN = 50
-"""Lines of the table when thousands were found: it is for people."""
+"""Lines of the table when there are thousands: it is for people."""
 _HINTS = 10
 
 
-class Found(NamedTuple):
+class CheckResult(NamedTuple):
     subject: Subject
     runs: RunsToCheck
     checked: Checked
@@ -73,21 +73,21 @@ def main(arguments: list[str]) -> int:
     if plan:
         check_it_is_theirs(plan, runs.rows)
     rewritten = _fix(store, plan, chosen, checked, diff=options.diff) if plan else None
-    found = Found(chosen, runs, checked, rewritten)
+    result = CheckResult(chosen, runs, checked, rewritten)
     if options.json:
-        _print_json(_object(found, everything=options.all))
+        _print_json(_object(result, everything=options.all))
     elif rewritten is not None and options.diff:
         print_rewritten(rewritten, diff=True)  # alone, so that `patch` can read it
     else:
-        _print(found, everything=options.all)
+        _print(result, everything=options.all)
     return 1 if checked.violations and not options.exit_zero else 0
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser(
         "check",
-        "Tell which jobs used more memory, CPU or time than they asked for. Without names: the newest run, or if that "
-        "is of a workflow, the workflow's newest run. Exit code 1 when there are some.",
+        "Report which jobs used more memory, CPU or time than they requested. Without names: the newest run, or if "
+        "that is of a workflow, the workflow's newest run. Exit code 1 when there are some.",
     )
     add = parser.add_argument
     add(
@@ -97,9 +97,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--run-id", metavar="N", type=number, help="which run of the workflow: 1, 2, 3 …")
     add("--all", action="store_true", help="every job and resource, also those that stayed below")
     over = option_type("--min-over", _percent)
-    add("--min-over", metavar="PERCENT", type=over, default=1.0, help="from how much over on it is told (default 1.0)")
+    add("--min-over", metavar="PERCENT", type=over, default=1.0, help="report from so much over on (default 1.0)")
     add("--json", action="store_true", help="print an object")
-    add("--exit-zero", action="store_true", help="exit code 0 also when a job used more than it asked for")
+    add("--exit-zero", action="store_true", help="exit code 0 also when a job used more than it requested")
     add_fix_options(parser, "--fix", "write what those that used too much need into this spec of a workflow")
     add_filter_options(parser)
     add_store_option(parser)
@@ -121,11 +121,11 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
     from jobmeter.analyse.size import advise
     from jobmeter.store.query.history import name_histories, workflow_histories
 
-    asked = {job.step: job.requirement for job in plan.jobs}
+    requested = {job.step: job.requirement for job in plan.jobs}
     over: dict[str, Any] = {}
     for line in checked.violations:
         over.setdefault(line.job.step, []).append(line)
-    unknown = sorted(set(over) - set(asked))
+    unknown = sorted(set(over) - set(requested))
     if unknown:
         raise UsageError(f"{plan.path}: there is no job {unknown[0]!r} in it. Name the spec that these jobs are of.")
     workflow = chosen.workflow or store.find_workflow(plan.name)
@@ -137,70 +137,70 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
         rows, older_peak = (history.rows, history.older_peak) if history else ([], 0.0)
         advice = advise(step, rows, older_peak=older_peak)
         if not advice.completed:
-            # What it used until it failed is not what it needs; that it met a limit tells that it needs more.
+            # What it used until it failed is not what it needs; that it met a limit shows that it needs more.
             lines = [line for line in lines if line.cause]
         if lines:
-            sizes[step] = corrections(lines, advice.requirement(), asked[step])
+            sizes[step] = corrections(lines, advice.requirement(), requested[step])
         else:
             warn(f"{step}: none of its runs has completed, so what it needs is not known; it stays as it is")
     return rewrite(plan, sizes, diff=diff)
 
 
-def _object(found: Found, *, everything: bool) -> dict[str, Any]:
+def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
     from jobmeter.analyse.opportunity import opportunities
     from jobmeter.report.check import failure_object, line_object, opportunity_object
 
-    violations = found.checked.violations
-    told: dict[str, Any] = {
-        "workflow_id": found.subject.workflow,
-        "run_id": found.subject.run,
-        "total_results": found.runs.total,
+    violations = result.checked.violations
+    answer: dict[str, Any] = {
+        "workflow_id": result.subject.workflow,
+        "run_id": result.subject.run,
+        "total_results": result.runs.total,
         "over_utilization_count": len(violations),
         "violations": [line_object(line) for line in violations],
-        "failures_count": found.failed,
-        "failures": [failure_object(failure) for failure in found.checked.failures],
-        "opportunities": [opportunity_object(one) for one in opportunities(found.runs.rows)]
-        if found.runs.is_all
+        "failures_count": result.failed,
+        "failures": [failure_object(failure) for failure in result.checked.failures],
+        "opportunities": [opportunity_object(one) for one in opportunities(result.runs.rows)]
+        if result.runs.is_all
         else [],
     }
     if everything:
-        told["results"] = [{**line_object(line), "violation": line.is_violation} for line in found.checked.lines]
-    if found.rewritten is not None:
-        told["fix"] = found.rewritten._asdict()
-    return told
+        answer["results"] = [{**line_object(line), "violation": line.is_violation} for line in result.checked.lines]
+    if result.rewritten is not None:
+        answer["fix"] = result.rewritten._asdict()
+    return answer
 
 
-def _print_json(told: dict[str, Any]) -> None:
+def _print_json(answer: dict[str, Any]) -> None:
     """One object a line: written in one piece, thousands of them would take seconds."""
     parts = []
-    for name, value in told.items():
+    for name, value in answer.items():
         lines = ",\n".join(f"    {json.dumps(entry)}" for entry in value) if isinstance(value, list) else ""
         parts.append(f"  {json.dumps(name)}: " + (f"[\n{lines}\n  ]" if lines else json.dumps(value)))
     print("{\n" + ",\n".join(parts) + "\n}")
 
 
-def _print(found: Found, *, everything: bool) -> None:
+def _print(result: CheckResult, *, everything: bool) -> None:
     from jobmeter.report.check import headline, headline_of_many
 
-    if not found.runs.total:
+    if not result.runs.total:
         warn("no runs found")
         return
-    violations = found.checked.violations
-    if found.runs.is_all:
-        print(headline(violations, found.checked.tally))
+    violations = result.checked.violations
+    if result.runs.is_all:
+        print(headline(violations, result.checked.tally))
     else:
-        print(headline_of_many(violations, found.runs.total))
-    lines = found.checked.lines if everything else violations
+        print(headline_of_many(violations, result.runs.total))
+    lines = result.checked.lines if everything else violations
     if lines:
         print()
         shown = lines if everything else lines[:_SHOWN]
-        _print_lines(shown, with_workflow=found.has_several_workflows)
+        _print_lines(shown, with_workflow=result.has_several_workflows)
         if len(shown) < len(lines):
             warn(f"there are {len(lines) - len(shown):,} lines more; --json has all")
-    _print_failures(found)
-    _print_opportunities(found)
-    if found.rewritten is not None:
-        print_rewritten(found.rewritten, diff=False)
+    _print_failures(result)
+    _print_opportunities(result)
+    if result.rewritten is not None:
+        print_rewritten(result.rewritten, diff=False)
 
 
 def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:
@@ -214,26 +214,26 @@ def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:
     print_table(headings, units, rows, may_be_cut=MAY_BE_CUT, style=style)
 
 
-def _print_failures(found: Found) -> None:
+def _print_failures(result: CheckResult) -> None:
     from jobmeter.report.check import failure_lines
 
-    failures, count = found.checked.failures, found.failed
+    failures, count = result.checked.failures, result.failed
     if not failures:
         return
-    other = " for another reason" if found.checked.violations else ""
+    other = " for another reason" if result.checked.violations else ""
     print(f"\n{'1 job' if count == 1 else f'{count:,} jobs'} failed{other}:")
-    shown = failures[: _SHOWN if found.runs.is_all else _HINTS]
-    for line in failure_lines(shown, with_workflow=found.has_several_workflows):
+    shown = failures[: _SHOWN if result.runs.is_all else _HINTS]
+    for line in failure_lines(shown, with_workflow=result.has_several_workflows):
         print(f"  {line}")
     if len(shown) < count:
         print(f"  … and {count - len(shown):,} more")
 
 
-def _print_opportunities(found: Found) -> None:
+def _print_opportunities(result: CheckResult) -> None:
     from jobmeter.analyse.opportunity import opportunities
     from jobmeter.report.check import opportunity_text
 
-    some = opportunities(found.runs.rows) if found.runs.is_all else []
+    some = opportunities(result.runs.rows) if result.runs.is_all else []
     if not some:
         return
     print("\nAsked for more than needed:")

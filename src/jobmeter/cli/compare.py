@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
         "--container-overhead",
         metavar="IMAGE",
         help="in place of A and B: run a command bare and in a container, "
-        "and tell what the container costs. See `jobmeter compare --container-overhead IMAGE --help`",
+        "and show what the container costs. See `jobmeter compare --container-overhead IMAGE --help`",
     )
     add_store_option(parser)
     options = parser.parse_args(arguments)

@@ -30,7 +30,7 @@ _RUNS = 10
 def main(arguments: list[str]) -> int:
     parser = Parser(
         "compare --container-overhead IMAGE",
-        "Run a command N times bare and N times in a container, in turns, and tell what the container costs: "
+        "Run a command N times bare and N times in a container, in turns, and show what the container costs: "
         "start-up, CPU time, memory and I/O, with 95 % intervals.",
         usage="jobmeter compare --container-overhead IMAGE [options] -- COMMAND [ARGUMENT...]",
     )
@@ -81,7 +81,7 @@ def _run(where: str, session: Session) -> Timed:
     whole = time.monotonic() - began
     if session.outcome.status != Status.COMPLETED:
         code = session.outcome.shell_code
-        raise LaunchError(f"the command fails {where} (exit code {code}): what it used would tell nothing")
+        raise LaunchError(f"the command fails {where} (exit code {code}): what it used would mean nothing")
     return Timed(record, record["provenance"].get("container", {}).get("startup_seconds", started), whole)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jobmeter.launch.container.leftovers import RuntimeCheck
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """One thing that was looked at."""
 
     subject: str
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    parser = Parser("doctor", "Tell what this machine allows jobmeter to measure, and how to get what is missing.")
+    parser = Parser("doctor", "Show what this machine allows jobmeter to measure, and how to get what is missing.")
     parser.add_argument("--json", action="store_true", help="print an array of objects")
     parser.add_argument("--clean", action="store_true", help="remove containers and cgroups that killed runs left")
     options = parser.parse_args(arguments)
@@ -39,41 +39,41 @@ def main(arguments: list[str]) -> int:
         from jobmeter.cli.doctor_clean import clean
 
         return clean(as_json=options.json)
-    findings = examine()
+    diagnoses = examine()
     if options.json:
-        print(json.dumps([finding._asdict() for finding in findings], indent=2))
+        print(json.dumps([diagnosis._asdict() for diagnosis in diagnoses], indent=2))
         return 0
     system = os.uname()
     python = sys.version.split()[0]
     print(f"jobmeter {__version__}, Python {python}, {system.sysname} {system.release}, {cpu_count()} CPUs")
-    for finding in findings:
-        print(f"  {'ok ' if finding.good else '-- '} {finding.subject:<12} {finding.says}")
-        if finding.advice:
-            print(f"{'':19}→ {finding.advice}")
+    for diagnosis in diagnoses:
+        print(f"  {'ok ' if diagnosis.good else '-- '} {diagnosis.subject:<12} {diagnosis.says}")
+        if diagnosis.advice:
+            print(f"{'':19}→ {diagnosis.advice}")
     return 0
 
 
-def examine() -> list[Finding]:
+def examine() -> list[Diagnosis]:
     """Look at everything that decides how good the figures will be."""
-    findings = [_cgroup(), _perf(), _hardware_counters(), _shepherd(), _store()]
+    diagnoses = [_cgroup(), _perf(), _hardware_counters(), _shepherd(), _store()]
     examined = {"cgroup", "perf", "container"}
     unusable: list[str] = []
     for collector in load_all(unusable.append):
         if collector.name not in examined:
             why = availability(collector)
-            findings.append(Finding(collector.name, why is None, why or "available"))
-    findings += [Finding("plug-in", False, fault.removeprefix("plug-in ")) for fault in unusable]
-    findings += _container_runtimes()
-    findings += [Finding("config", True, path) for path in config_files()]
-    return findings
+            diagnoses.append(Diagnosis(collector.name, why is None, why or "available"))
+    diagnoses += [Diagnosis("plug-in", False, fault.removeprefix("plug-in ")) for fault in unusable]
+    diagnoses += _container_runtimes()
+    diagnoses += [Diagnosis("config", True, path) for path in config_files()]
+    return diagnoses
 
 
-def _cgroup() -> Finding:
+def _cgroup() -> Diagnosis:
     try:
         group = create_group(THIS_MACHINE, "doctor")
     except NoData as reason:
         what, _, how = str(reason).partition(". ")
-        return Finding(
+        return Diagnosis(
             "cgroup", False, f"no group of the job's own: {what}",
             f"{how} Without it memory peaks are sampled, not exact.",
         )  # fmt: skip
@@ -81,58 +81,58 @@ def _cgroup() -> Finding:
     peak = group.memory_peak()
     group.remove()
     if peak is None:
-        return Finding("cgroup", True, says, "memory.peak needs Linux 5.19; here the peak is sampled.")
-    return Finding("cgroup", True, says)
+        return Diagnosis("cgroup", True, says, "memory.peak needs Linux 5.19; here the peak is sampled.")
+    return Diagnosis("cgroup", True, says)
 
 
-def _perf() -> Finding:
+def _perf() -> Diagnosis:
     level = paranoid_level(THIS_MACHINE)
     try:
         event = open_event("task_clock", os.getpid())
     except NoData as reason:
         advice = "sysctl kernel.perf_event_paranoid=2 (as root) lets ordinary users count their own jobs."
-        return Finding("perf", False, f"{reason} (kernel.perf_event_paranoid is {level})", advice)
+        return Diagnosis("perf", False, f"{reason} (kernel.perf_event_paranoid is {level})", advice)
     event.close()
     kernel = "user space alone for page faults" if event.user_only else "kernel included"
-    return Finding("perf", True, f"CPU time of every descendant, exact ({kernel}; perf_event_paranoid is {level})")
+    return Diagnosis("perf", True, f"CPU time of every descendant, exact ({kernel}; perf_event_paranoid is {level})")
 
 
-def _hardware_counters() -> Finding:
+def _hardware_counters() -> Diagnosis:
     try:
         open_event("instructions", os.getpid()).close()
     except NoData as reason:
-        return Finding("counters", False, f"no instructions or cycles: {reason}")
-    return Finding("counters", True, "instructions and cycles")
+        return Diagnosis("counters", False, f"no instructions or cycles: {reason}")
+    return Diagnosis("counters", True, "instructions and cycles")
 
 
-def _shepherd() -> Finding:
+def _shepherd() -> Diagnosis:
     if has_compiled_shepherd():
-        return Finding("launcher", True, "compiled: the launcher's size never shows in a job's memory")
-    return Finding("launcher", True, f"in Python ({os.uname().machine}): memory below about 12 MiB is not told")
+        return Diagnosis("launcher", True, "compiled: the launcher's size never shows in a job's memory")
+    return Diagnosis("launcher", True, f"in Python ({os.uname().machine}): memory below about 12 MiB is not reported")
 
 
-def _container_runtimes() -> list[Finding]:
+def _container_runtimes() -> list[Diagnosis]:
     """The container runtimes that answer, and what killed runs left there."""
     from jobmeter.launch.container.leftovers import check_runtimes
 
     return [_container_runtime(check) for check in check_runtimes(THIS_MACHINE)]
 
 
-def _container_runtime(check: RuntimeCheck) -> Finding:
+def _container_runtime(check: RuntimeCheck) -> Diagnosis:
     if check.why_not is not None:
-        return Finding(check.runtime, False, check.why_not)
+        return Diagnosis(check.runtime, False, check.why_not)
     if check.leftovers:
         count = "a container" if len(check.leftovers) == 1 else f"{len(check.leftovers)} containers"
         problem = f"{check.description}; {count} left by killed runs"
-        return Finding(check.runtime, False, problem, "jobmeter doctor --clean")
-    return Finding(check.runtime, True, check.description)
+        return Diagnosis(check.runtime, False, problem, "jobmeter doctor --clean")
+    return Diagnosis(check.runtime, True, check.description)
 
 
-def _store() -> Finding:
+def _store() -> Diagnosis:
     store = resolve("store", None)
     parent = store
     while not os.path.exists(parent):
         parent = os.path.dirname(parent)
     if os.path.isdir(parent) and os.access(parent, os.W_OK):
-        return Finding("store", True, store)
-    return Finding("store", False, f"{store}: cannot be written", "Name another place with --store or JOBMETER_STORE.")
+        return Diagnosis("store", True, store)
+    return Diagnosis("store", False, f"{store}: cannot be written", "Name another with --store or JOBMETER_STORE.")

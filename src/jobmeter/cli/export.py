@@ -14,7 +14,7 @@ from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
 
 if TYPE_CHECKING:
-    from jobmeter.exchange.tables import Column, Row
+    from jobmeter.exchange.tables import Column, TableRow
     from jobmeter.journal.reader import Journal
     from jobmeter.store import Store
 
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     if named and any(asked):
         raise UsageError("name runs or filter them, not both")
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[TableRow]:
         if not named:
             yield from store.runs(chosen)
         for run_id in dict.fromkeys(named):
@@ -72,11 +72,11 @@ def _format(options: argparse.Namespace) -> str:
     return form
 
 
-def _write(store: Store, rows: Callable[[], Iterator[Row]], form: str, options: argparse.Namespace) -> int:
+def _write(store: Store, rows: Callable[[], Iterator[TableRow]], form: str, options: argparse.Namespace) -> int:
     """Write the table and return how many rows it has."""
     from jobmeter.exchange import export, tables
 
-    def table() -> Iterator[Row]:
+    def table() -> Iterator[TableRow]:
         if options.records:
             yield from _lines(store, rows(), options.windows)
         elif options.windows:
@@ -85,7 +85,7 @@ def _write(store: Store, rows: Callable[[], Iterator[Row]], form: str, options: 
         else:
             yield from map(tables.run_row if form == "jsonl" else tables.flat_row, rows())
 
-    def made() -> Iterator[Row]:
+    def made() -> Iterator[TableRow]:
         # On a terminal the rows themselves show how it goes on.
         return table() if options.output is None else counted(table(), options.output)
 
@@ -100,12 +100,12 @@ def _write(store: Store, rows: Callable[[], Iterator[Row]], form: str, options: 
         return export.write_parquet(file, columns(), made())
 
 
-def _journals(store: Store, rows: Iterator[Row]) -> Iterator[Journal]:
+def _journals(store: Store, rows: Iterator[TableRow]) -> Iterator[Journal]:
     for row in rows:
         yield store.journal(row["id"])
 
 
-def _lines(store: Store, rows: Iterator[Row], with_windows: bool) -> Iterator[dict[str, Any]]:
+def _lines(store: Store, rows: Iterator[TableRow], with_windows: bool) -> Iterator[dict[str, Any]]:
     from jobmeter.exchange.records import line_of
 
     for row in rows:

@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     age = option_type("--older-than", positive_seconds)
     add("--older-than", metavar="TIME", type=age, required=True, help="runs that began longer ago, as 90d")
     add("--keep-summary", action="store_true", help="keep their records, and drop only the course over time")
-    add("--dry-run", action="store_true", help="only tell what would go")
+    add("--dry-run", action="store_true", help="only show what would be removed")
     add("--json", action="store_true", help="print how many runs and bytes as an object")
     add_store_option(parser)
     options = parser.parse_args(arguments)
@@ -27,13 +27,13 @@ def main(arguments: list[str]) -> int:
 
     store = open_store(resolve("store", options.store), warn)
     old = Selection(until=time.time() - options.older_than)
-    swept = store.sweep(old, keep_summary=options.keep_summary, dry_run=options.dry_run)
+    pruned = store.prune(old, keep_summary=options.keep_summary, dry_run=options.dry_run)
     if options.json:
-        print(json.dumps(swept._asdict()))
+        print(json.dumps(pruned._asdict()))
         return 0
     what = "would free" if options.dry_run else "freed"
-    runs = "1 run" if swept.runs == 1 else f"{swept.runs:,} runs"
+    runs = "1 run" if pruned.runs == 1 else f"{pruned.runs:,} runs"
     of = f"the course of {runs}" if options.keep_summary else runs
     about = "about " if options.dry_run else ""
-    warn(f"{of}: {what} {about}{text(swept.bytes, 'bytes')}")
+    warn(f"{of}: {what} {about}{text(pruned.bytes, 'bytes')}")
     return 0

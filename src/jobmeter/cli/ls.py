@@ -1,4 +1,4 @@
-"""`jobmeter ls`: the runs that are kept, newest first."""
+"""`jobmeter ls`: the stored runs, newest first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = Parser("ls", "List the runs that are kept, newest first.")
+    parser = Parser("ls", "List the stored runs, newest first.")
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="runs of this name; a glob as 'train*' will do")
     add_filter_options(parser)

@@ -19,23 +19,23 @@ class Command(NamedTuple):
 COMMANDS = {
     "run": Command("run a command and measure it with everything it starts", "jobmeter.cli.run"),
     "attach": Command("measure a process that already runs, with its descendants", "jobmeter.cli.attach"),
-    "container": Command("tell image, state and limits of a container", "jobmeter.cli.container"),
+    "container": Command("show image, state and limits of a container", "jobmeter.cli.container"),
     "workflow": Command("run jobs that are written down with what each needs", "jobmeter.cli.workflow"),
-    "ls": Command("list the runs that are kept, newest first", "jobmeter.cli.ls"),
+    "ls": Command("list the stored runs, newest first", "jobmeter.cli.ls"),
     "show": Command("show one run: what it used, how it ended, what stands out", "jobmeter.cli.show"),
     "plot": Command("draw what runs used over time, as a page or as pictures", "jobmeter.cli.plot"),
-    "stats": Command("tell what the runs of each job have in common", "jobmeter.cli.stats"),
-    "compare": Command("tell what changed between runs, and whether it can be chance", "jobmeter.cli.compare"),
-    "check": Command("tell which jobs used more than they asked for", "jobmeter.cli.check"),
-    "size": Command("tell what to ask for next time", "jobmeter.cli.size"),
-    "import": Command("keep runs that con-duct, Nextflow, Slurm or GNU time recorded", "jobmeter.cli.import_"),
+    "stats": Command("show what the runs of each job have in common", "jobmeter.cli.stats"),
+    "compare": Command("show what changed between runs, and whether it can be chance", "jobmeter.cli.compare"),
+    "check": Command("report which jobs used more than they requested", "jobmeter.cli.check"),
+    "size": Command("recommend what to request next time", "jobmeter.cli.size"),
+    "import": Command("store runs that con-duct, Nextflow, Slurm or GNU time recorded", "jobmeter.cli.import_"),
     "export": Command("write runs as CSV, JSON Lines or Parquet", "jobmeter.cli.export"),
     "label": Command("give a run labels, or take them away", "jobmeter.cli.label"),
     "rm": Command("take runs out of the store", "jobmeter.cli.rm"),
     "gc": Command("take old runs out of the store", "jobmeter.cli.gc"),
     "measurements": Command("list what can be measured, and whether it can here", "jobmeter.cli.measurements"),
     "schema": Command("print the JSON Schema of the run record", "jobmeter.cli.schema"),
-    "doctor": Command("tell what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
+    "doctor": Command("show what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
 }
 """Name → help and the module whose `main(arguments)` does it. Imported when called."""
 
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"jobmeter: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        # Whoever read our output has enough of it. Python would complain at exit otherwise.
+        # Whoever read our output has read what it wants. Python would complain at exit otherwise.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
@@ -91,13 +91,13 @@ def _call(name: str, arguments: list[str]) -> int:
 def usage() -> str:
     width = max(map(len, COMMANDS)) + 2
     lines = [
-        "jobmeter tells what a job really used, and what to ask for next time.",
+        "jobmeter measures what a job really used, and recommends what to request next time.",
         "",
         "    jobmeter run -- COMMAND [ARGUMENT...]",
         "",
         "Commands:",
         *(f"  {name:<{width}}{command.help}" for name, command in COMMANDS.items()),
         "",
-        "`jobmeter COMMAND --help` tells more of each.",
+        "`jobmeter COMMAND --help` shows its options.",
     ]
     return "\n".join(lines)

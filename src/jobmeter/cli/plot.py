@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     jobs = curves_of(store, _rows(store, options), options.measurements or [])
     for job in jobs:
         if not job.panels:
-            warn(f"{job.row['id']}: no figures over time are kept of it; it is in the summary only")
+            warn(f"{job.row['id']}: it has no figures over time; it is in the summary only")
     stem = os.path.join(options.output, options.prefix or _default_prefix(jobs))
     try:
         files = _write_page(jobs, stem, options) if options.format == "html" else _write_images(jobs, stem, options)

@@ -9,7 +9,7 @@ from jobmeter.settings import resolve
 
 
 def main(arguments: list[str]) -> int:
-    parser = Parser("rm", "Take runs out of the store, with all that was kept of them.")
+    parser = Parser("rm", "Remove runs from the store, with all their figures.")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="id, unique prefix, name (its newest run) or `last`")
     add_store_option(parser)
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""`jobmeter size`: what to ask for next time, from the history of a job."""
+"""`jobmeter size`: what to request next time, from the history of a job."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser(
         "size",
-        "Tell how much memory, CPU and time to ask for, from all runs of a job, recent ones counting more. "
+        "Recommend how much memory, CPU and time to request, from all runs of a job, recent ones counting more. "
         "Without names: the job or the workflow of the newest run.",
     )
     add = parser.add_argument
@@ -63,7 +63,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--target", metavar="SHARE", type=target, default=0.99, help="of the runs that must not fail (default 0.99)")
     form = option_type("--format", one_of(*FORMATS))
     add("--format", metavar="FORMAT", type=form, default="table", help=f"{', '.join(FORMATS)} (default: table)")
-    add("--below-peak", action="store_true", help="advise less than a run was seen to need, if that was rare enough")
+    add("--below-peak", action="store_true", help="recommend less than a run needed, if that was rare")
     add_fix_options(parser, "--apply", "write the sizes into this spec of a workflow")
     add_store_option(parser)
     return parser.parse_args(arguments)

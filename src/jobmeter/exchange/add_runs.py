@@ -22,10 +22,10 @@ from jobmeter.store.index.tables import job_metadata
 
 _RUNS_AT_ONCE = 5_000
 _IDS_AT_ONCE = 500
-"""SQLite takes no more than 999 values in a question, in the versions before 3.32."""
+"""SQLite takes no more than 999 values in a query, in the versions before 3.32."""
 
 
-class Source(NamedTuple):
+class InputFile(NamedTuple):
     """One file to read, opened and recognised."""
 
     name: str
@@ -33,8 +33,8 @@ class Source(NamedTuple):
     file: BinaryIO
 
 
-class Tally(NamedTuple):
-    """What became of the runs that were found."""
+class ImportCounts(NamedTuple):
+    """What became of the runs in a file."""
 
     new: int = 0
     known: int = 0
@@ -42,18 +42,18 @@ class Tally(NamedTuple):
     unfinished: int = 0
 
 
-def open_sources(paths: list[str], kind: str | None) -> list[Source]:
-    """Open and recognise every file, before anything is kept. UsageError for the first that cannot be used."""
+def open_files(paths: list[str], kind: str | None) -> list[InputFile]:
+    """Open and recognise every file, before anything is stored. UsageError for the first that cannot be used."""
     names: dict[str, None] = {}
     for path in paths:
         log = info_path(path) if kind in (None, "duct") and os.path.isfile(info_path(path)) else path
         names[log] = None  # each once: the info and usage files of a log are one run
-    sources = []
+    files = []
     for name in names:
         file = _standard_input() if name == "-" else _open(name)
         shown = "stdin" if name == "-" else name
-        sources.append(Source(shown, kind or recognise(shown, file), file))
-    return sources
+        files.append(InputFile(shown, kind or recognise(shown, file), file))
+    return files
 
 
 def _open(path: str) -> BinaryIO:
@@ -80,31 +80,31 @@ def _spooled(stream: BinaryIO) -> BinaryIO:
     return copy
 
 
-def items(source: Source) -> Items:
-    """What a file holds. UsageError now, and not when others are kept already, for one that cannot be read at all."""
-    found = READERS[source.kind].read(source.name, source.file)
-    return itertools.chain(list(itertools.islice(found, 1)), found)
+def items(file: InputFile) -> Items:
+    """What a file holds. UsageError now, and not when others are stored already, for one that cannot be read at all."""
+    contents = READERS[file.kind].read(file.name, file.file)
+    return itertools.chain(list(itertools.islice(contents, 1)), contents)
 
 
-def bring_in(store: Store, found: Items, tell: Callable[[str], None]) -> Tally:
-    """Keep the runs that the store does not have yet; tell of each that cannot be used, and go on."""
+def add_runs(store: Store, contents: Items, warn: Callable[[str], None]) -> ImportCounts:
+    """Add the runs that the store does not have yet; warn of each that cannot be used, and go on."""
     counts = {"new": 0, "known": 0, "unusable": 0, "unfinished": 0}
     waiting: dict[str, Run] = {}
 
-    def keep() -> None:
-        new = _unknown(store, waiting)
+    def add_waiting() -> None:
+        new = _missing(store, waiting)
         for run in new:
             for note in run.notes:
-                tell(note)
+                warn(note)
         store.add_all([(run.record, run.windows, run.described) for run in new])
         counts["new"] += len(new)
         counts["known"] += len(waiting) - len(new)
         waiting.clear()
 
-    for item in found:
+    for item in contents:
         if isinstance(item, Unusable):
             counts["unusable"] += 1
-            tell(f"{item.where}: {item.why}")
+            warn(f"{item.where}: {item.why}")
         elif not isinstance(item, Run):
             counts["unfinished"] += 1
         elif item.record["id"] in waiting:
@@ -112,16 +112,16 @@ def bring_in(store: Store, found: Items, tell: Callable[[str], None]) -> Tally:
         else:
             waiting[item.record["id"]] = item
             if len(waiting) == _RUNS_AT_ONCE:
-                keep()
+                add_waiting()
     if waiting:
-        keep()
-    return Tally(**counts)
+        add_waiting()
+    return ImportCounts(**counts)
 
 
-def _unknown(store: Store, runs: dict[str, Run]) -> list[Run]:
+def _missing(store: Store, runs: dict[str, Run]) -> list[Run]:
     """Those of the runs that the store does not have."""
-    ids, known = list(runs), set()
+    ids, stored_ids = list(runs), set()
     for begin in range(0, len(ids), _IDS_AT_ONCE):
-        asked = job_metadata.c.job_id.in_(ids[begin : begin + _IDS_AT_ONCE])
-        known |= {row[0] for row in store.query(select(job_metadata.c.job_id).where(asked))}
-    return [run for run_id, run in runs.items() if run_id not in known]
+        these = job_metadata.c.job_id.in_(ids[begin : begin + _IDS_AT_ONCE])
+        stored_ids |= {row[0] for row in store.query(select(job_metadata.c.job_id).where(these))}
+    return [run for run_id, run in runs.items() if run_id not in stored_ids]

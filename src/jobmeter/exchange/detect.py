@@ -1,4 +1,4 @@
-"""Which tool wrote a file: seen by its content, so that its name does not matter."""
+"""Which tool wrote a file: recognised by its content, so that its name does not matter."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def recognise(path: str, file: BinaryIO) -> str:
             return kind
     if os.path.basename(path).endswith(duct.INFO):
         return "duct"  # a torn one: its reader says what is wrong
-    known = "; ".join(f"{kind}: {reader.words}" for kind, reader in READERS.items())
-    raise UsageError(f"{path}: is of no kind that is known here. Name it with --from KIND ({known})")
+    kinds = "; ".join(f"{kind}: {reader.words}" for kind, reader in READERS.items())
+    raise UsageError(f"{path}: its format is not recognised. Name it with --from KIND ({kinds})")
 
 
 def _object(first: str, start: str) -> dict[str, object]:

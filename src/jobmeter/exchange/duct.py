@@ -137,11 +137,11 @@ def _figures(summary: dict[str, Any], windows: list[JournalWindow]) -> Figures:
     for name, level in LEVELS.items():
         peak = _number(summary, f"peak_{name}", _MOST[name])
         mean = _number(summary, f"average_{name}", _MOST[name])
-        known = {"peak": peak, "mean": None if mean is None else _tidy(mean, level)}
-        figures.append((level, {field: value for field, value in known.items() if value is not None}))
-    seen = [window.cells[PROCESSES.key] for window in windows if PROCESSES.key in window.cells]
-    if seen:
-        figures.append((PROCESSES, {"peak": max(seen)}))
+        values = {"peak": peak, "mean": None if mean is None else _tidy(mean, level)}
+        figures.append((level, {field: value for field, value in values.items() if value is not None}))
+    counts = [window.cells[PROCESSES.key] for window in windows if PROCESSES.key in window.cells]
+    if counts:
+        figures.append((PROCESSES, {"peak": max(counts)}))
     return figures
 
 

@@ -12,14 +12,14 @@ from typing import IO, Any
 
 from jobmeter.atomic_file import replacing
 from jobmeter.errors import JobmeterError, UsageError
-from jobmeter.exchange.tables import Column, Row
+from jobmeter.exchange.tables import Column, TableRow
 from jobmeter.times import parse_moment
 
 FORMATS = ("csv", "jsonl", "parquet")
 _ROWS_AT_ONCE = 10_000
 
 
-def write_csv(file: IO[str], columns: Sequence[Column], rows: Iterable[Row]) -> int:
+def write_csv(file: IO[str], columns: Sequence[Column], rows: Iterable[TableRow]) -> int:
     """Absent is an empty cell. Returns how many rows there were."""
     names = [column.name for column in columns]
     writer = csv.writer(file, lineterminator="\n")
@@ -38,7 +38,7 @@ def _cell(value: Any) -> Any:
     return "" if value is None else value
 
 
-def write_jsonl(file: IO[str], rows: Iterable[Row]) -> int:
+def write_jsonl(file: IO[str], rows: Iterable[TableRow]) -> int:
     """Absent is a missing key. Returns how many rows there were."""
     count = 0
     for row in rows:
@@ -47,7 +47,7 @@ def write_jsonl(file: IO[str], rows: Iterable[Row]) -> int:
     return count
 
 
-def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> int:
+def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[TableRow]) -> int:
     """Absent is null; numbers, whole numbers, texts and times have columns of their type. Returns the count of rows."""
     arrow, parquet = _pyarrow()
     types = {
@@ -78,7 +78,7 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def _array_values(column: Column, rows: list[Row]) -> list[Any]:
+def _array_values(column: Column, rows: list[TableRow]) -> list[Any]:
     values = (row.get(column.name) for row in rows)
     if column.type == "number":
         return [None if value is None else float(value) for value in values]
@@ -89,7 +89,7 @@ def _array_values(column: Column, rows: list[Row]) -> list[Any]:
     return [_cell(value) if isinstance(value, str) else value for value in values]
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _batches(rows: Iterable[TableRow]) -> Iterator[list[TableRow]]:
     batch = []
     for row in rows:
         batch.append(row)

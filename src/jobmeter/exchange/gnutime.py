@@ -26,7 +26,7 @@ def _waited(key: str, unit: str, what: str) -> Measurement:
 
 MAXRSS = gauge(
     "gnutime_maxrss", "bytes", Across.MAX,
-    "Peak resident memory of the largest process, as GNU time tells it.", Quality.AT_LEAST,
+    "Peak resident memory of the largest process, as GNU time reports it.", Quality.AT_LEAST,
 )  # fmt: skip
 CPU = _waited("cpu_seconds", "seconds", "CPU time")
 USER = _waited("user_seconds", "seconds", "CPU time in user mode")
@@ -53,13 +53,13 @@ class _Block(NamedTuple):
 
 def read(path: str, file: BinaryIO) -> Items:
     """The runs in a file, which is all that tells them from others: GNU time notes neither host nor hour."""
-    found = list(_blocks(path, file))
-    if not found:
+    blocks = list(_blocks(path, file))
+    if not blocks:
         raise UsageError(f"{path}: has no report of GNU `time -v`")
     ended: float | None = os.fstat(file.fileno()).st_mtime
     made: list[Item] = []
     # The last was written when the file was; those before it no later than the next began.
-    for order, block in reversed(list(enumerate(found))):
+    for order, block in reversed(list(enumerate(blocks))):
         if isinstance(block, Unusable):
             made.append(block)
             ended = None
@@ -158,7 +158,7 @@ def _figures(values: dict[str, str]) -> Figures:
 
 
 def _outcome(block: _Block) -> Outcome:
-    """A killed command has `Exit status: 0`; only the line before the report tells of the signal."""
+    """A killed command has `Exit status: 0`; only the line before the report names the signal."""
     ending = _ENDED.fullmatch(block.ending or "")
     if ending is not None and "signal" in ending[1]:
         return Outcome(Status.KILLED, None, int(ending[2]))

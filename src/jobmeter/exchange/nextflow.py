@@ -149,12 +149,12 @@ def _facts(where: str, row: dict[str, str], identity: tuple[str, ...], written: 
 
 def _outcome(row: dict[str, str]) -> Outcome:
     code = count(row["exit"], "exit") if "exit" in row else None
-    told = row.get("status")
-    if told is None:
+    status = row.get("status")
+    if status is None:
         return Outcome(Status.COMPLETED if code in (0, None) else Status.FAILED, code)
-    if told not in _STATUS:
-        raise BadCell(f"status {told!r} is none of Nextflow's")
-    return Outcome(_STATUS[told], code)
+    if status not in _STATUS:
+        raise BadCell(f"status {status!r} is none of Nextflow's")
+    return Outcome(_STATUS[status], code)
 
 
 def _requirement(row: dict[str, str]) -> Requirement:
@@ -178,8 +178,8 @@ def _figures(row: dict[str, str], wall: float | None) -> Figures:
             figures.append((CPU_SECONDS, {"total": round(percent / 100 * wall, 3)}))
     if "%mem" in row:
         figures.append((MEMORY_PERCENT, {"peak": _percent(row, "%mem")}))
-    figures += [(kept, {"total": amount(row[name], name)}) for name, kept in BYTES.items() if name in row]
-    figures += [(kept, {"total": count(row[name], name)}) for name, kept in COUNTS.items() if name in row]
+    figures += [(measurement, {"total": amount(row[name], name)}) for name, measurement in BYTES.items() if name in row]
+    figures += [(measurement, {"total": count(row[name], name)}) for name, measurement in COUNTS.items() if name in row]
     return figures
 
 

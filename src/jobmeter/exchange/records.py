@@ -1,7 +1,7 @@
 """Our own run records as JSON Lines: what `export --format jsonl --records` writes, and `import` restores.
 
 One line is one run record. Beside what a record has, `described` holds the descriptions of its measurements and,
-where they were asked for, `windows` its time series.
+where they were requested, `windows` its time series.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads `sacct -P`: jobs with the rows of their steps, in whatever columns were asked for.
+"""Reads `sacct -P`: jobs with the rows of their steps, in whatever columns were requested.
 
 Slurm measures steps. A job's own row has its state and times, its peak memory stands on `.batch`, `.0` and so on,
 and an empty or zero MaxRSS is one that was never sampled.
@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, moment, number
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
-from jobmeter.exchange.slurm_job import outcome, requirement, state_of, still_runs
+from jobmeter.exchange.slurm_job import SacctRow, outcome, requirement, state_of, still_runs
 from jobmeter.model import Across, Measurement, Quality, Status
 
 SOURCE = "slurm"
@@ -36,17 +36,14 @@ _TIMES = {"totalcpu": CPU, "usercpu": USER, "systemcpu": SYSTEM}
 _LARGEST = {"maxdiskread": DISK_READ, "maxdiskwrite": DISK_WRITE}
 MEASUREMENTS: tuple[Measurement, ...] = (*_PEAKS.values(), *_TIMES.values(), *_LARGEST.values(), ENERGY)
 
-Row = dict[str, str]
-"""Cells by column, in small letters; those that say nothing are not there."""
 
-
-class Job(NamedTuple):
+class SlurmJob(NamedTuple):
     """The rows that belong together: the job's own, if there is one, and those of its steps."""
 
     id: str
     line: int
-    own: Row
-    steps: list[Row]
+    own: SacctRow
+    steps: list[SacctRow]
 
 
 def header_columns(line: str) -> list[str] | None:
@@ -56,17 +53,17 @@ def header_columns(line: str) -> list[str] | None:
 
 
 def read(path: str, file: BinaryIO) -> Items:
-    seen: set[str] = set()
+    job_ids: set[str] = set()
     written = os.fstat(file.fileno()).st_mtime
     for job in _jobs(path, file):
         if isinstance(job, Unusable):
             yield job
             continue
         where = f"{path}: line {job.line}"
-        if not job.own and job.id in seen:
+        if not job.own and job.id in job_ids:
             yield Unusable(where, f"a step of job {job.id} stands apart from it. Sort the rows by job")
             continue
-        seen.add(job.id)
+        job_ids.add(job.id)
         try:
             if still_runs(state_of(job.own, job.steps)):
                 yield Unfinished(where)
@@ -76,10 +73,10 @@ def read(path: str, file: BinaryIO) -> Items:
             yield Unusable(where, f"job {job.id}: {bad}")
 
 
-def _jobs(path: str, file: BinaryIO) -> Iterator[Job | Unusable]:
+def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | Unusable]:
     """Rows put together; a bad one costs its job only if it is the job's own."""
     columns: list[str] | None = None
-    job: Job | None = None
+    job: SlurmJob | None = None
     for line, text in decoded(file):
         where = f"{path}: line {line}"
         if columns is None:
@@ -106,12 +103,12 @@ def _jobs(path: str, file: BinaryIO) -> Iterator[Job | Unusable]:
         else:
             if job is not None:
                 yield job
-            job = Job(base, line, {}, [{**row, "step": step}]) if step else Job(base, line, row, [])
+            job = SlurmJob(base, line, {}, [{**row, "step": step}]) if step else SlurmJob(base, line, row, [])
     if job is not None:
         yield job
 
 
-def _facts(where: str, job: Job, written: float) -> Facts:
+def _facts(where: str, job: SlurmJob, written: float) -> Facts:
     row = {**(job.steps[0] if job.steps else {}), **job.own}
     started, ended, submitted = (_moment(row, name) for name in ("start", "end", "submit"))
     wall = _wall(row)
@@ -141,7 +138,7 @@ def _facts(where: str, job: Job, written: float) -> Facts:
     )
 
 
-def _occasion(row: Row) -> tuple[str, ...]:
+def _occasion(row: SacctRow) -> tuple[str, ...]:
     """When it was: job ids begin anew some day, and a requeued job keeps its own."""
     for name in ("start", "submit", "end"):
         if name in row:
@@ -149,19 +146,19 @@ def _occasion(row: Row) -> tuple[str, ...]:
     return tuple(f"{name}={value}" for name, value in sorted(row.items()))
 
 
-def _moment(row: Row, name: str) -> float | None:
+def _moment(row: SacctRow, name: str) -> float | None:
     return moment(row[name], name) if name in row else None
 
 
-def _wall(row: Row) -> float | None:
+def _wall(row: SacctRow) -> float | None:
     if "elapsedraw" in row:
         return number(row["elapsedraw"], "ElapsedRaw", MOST_SECONDS)
     return clock(row["elapsed"], "Elapsed") if "elapsed" in row else None
 
 
-def _figures(job: Job, *, ended_by_itself: bool) -> Figures:
+def _figures(job: SlurmJob, *, ended_by_itself: bool) -> Figures:
     figures: Figures = []
-    # Of one that was killed, nobody waited for the processes: Slurm then tells the CPU time of the shell alone.
+    # Of one that was killed, nobody waited for the processes: Slurm then reports the CPU time of the shell alone.
     trust = Quality.SAMPLED if ended_by_itself else Quality.AT_LEAST
     quality = _quality([step for step in job.steps if step["step"] != "extern"])
     rows = [*job.steps, job.own]
@@ -182,17 +179,17 @@ def _figures(job: Job, *, ended_by_itself: bool) -> Figures:
     return figures
 
 
-def _quality(steps: list[Row]) -> Quality:
+def _quality(steps: list[SacctRow]) -> Quality:
     """The largest of several tasks is the least that all of them had."""
     tasks = sum(count(step.get("ntasks", "1"), "NTasks") for step in steps)
     return Quality.SAMPLED if tasks <= 1 else Quality.AT_LEAST
 
 
-def _largest(rows: list[Row], name: str) -> int:
+def _largest(rows: list[SacctRow], name: str) -> int:
     return max((amount(row[name], name) for row in rows if name in row), default=0)
 
 
-def _seconds(job: Job, name: str) -> float:
+def _seconds(job: SlurmJob, name: str) -> float:
     """The job's own row sums up its steps; where it is missing, so do we."""
     if name in job.own:
         return round(clock(job.own[name], name), 6)

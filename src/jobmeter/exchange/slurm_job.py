@@ -1,4 +1,4 @@
-"""What Slurm says of a job as a whole: its state, how it ended and what it asked for."""
+"""What Slurm says of a job as a whole: its state, how it ended and what it requested."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ _MEMORY = re.compile(r"(.*?)([nc]?)")
 _NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INFINITE")
 _LAST_SIGNAL = 64
 
-Row = dict[str, str]
+SacctRow = dict[str, str]
+"""Cells of a line of `sacct -P`, by column in small letters; those that say nothing are absent."""
 
 
-def state_of(own: Row, steps: list[Row]) -> str | None:
+def state_of(own: SacctRow, steps: list[SacctRow]) -> str | None:
     """The state as Slurm writes it; of steps alone, that of the one that ended worst."""
     rows = [own] if "state" in own else steps
     states = [row["state"] for row in rows if "state" in row]
@@ -42,7 +43,7 @@ def still_runs(state: str | None) -> bool:
     return state is not None and _word(state) in _UNFINISHED
 
 
-def outcome(state: str | None, own: Row, steps: list[Row]) -> Outcome:
+def outcome(state: str | None, own: SacctRow, steps: list[SacctRow]) -> Outcome:
     """How it ended. Slurm writes `0:0` for a job that it ended itself: the signal then stands on a step."""
     code, signal = _ending([own, *steps] if own else steps)
     if state is None:
@@ -63,25 +64,25 @@ def _word(state: str) -> str:
     return state.split()[0].rstrip("+").upper()
 
 
-def _ending(rows: list[Row]) -> tuple[int | None, int | None]:
-    """Exit code and signal, from the first row that tells one that is not 0."""
-    known = None
+def _ending(rows: list[SacctRow]) -> tuple[int | None, int | None]:
+    """Exit code and signal, from the first row that has one that is not 0."""
+    last_code = None
     for row in rows:
         if "exitcode" not in row:
             continue
         code_text, _, signal_text = row["exitcode"].partition(":")
-        code = known = count(code_text, "ExitCode")
+        code = last_code = count(code_text, "ExitCode")
         signal = count(signal_text or "0", "ExitCode")
         # 0:125 is Slurm's own mark of an out-of-memory kill, and no signal.
         if 0 < signal <= _LAST_SIGNAL:
             return None, signal
         if code:
             return code, None
-    return known, None
+    return last_code, None
 
 
-def requirement(row: Row) -> Requirement:
-    """What the job asked for."""
+def requirement(row: SacctRow) -> Requirement:
+    """What the job requested."""
     cpus = next((count(row[name], name) for name in ("reqcpus", "alloccpus", "ncpus") if name in row), None)
     return Requirement(
         cpus=cpus or None,
@@ -90,7 +91,7 @@ def requirement(row: Row) -> Requirement:
     )
 
 
-def _memory(row: Row, cpus: int | None) -> int | None:
+def _memory(row: SacctRow, cpus: int | None) -> int | None:
     """`4G` is of the job (since 21.08), `4Gn` of each node, `2Gc` of each CPU; 0 is all there is."""
     match = _MEMORY.fullmatch(row.get("reqmem", ""))
     if match is None or not match[1]:
@@ -105,7 +106,7 @@ def _memory(row: Row, cpus: int | None) -> int | None:
     return memory or None
 
 
-def _limit(row: Row) -> float | None:
+def _limit(row: SacctRow) -> float | None:
     if "timelimitraw" in row and row["timelimitraw"] not in _NO_LIMIT:
         return number(row["timelimitraw"], "TimelimitRaw", MOST_SECONDS / 60) * 60
     if "timelimit" in row and row["timelimit"] not in _NO_LIMIT:

@@ -1,6 +1,6 @@
 """Tables of runs: one row a run with its headline figures, or one row a window with every measurement.
 
-Rows are plain dicts in which what was not measured is absent; the columns are told beforehand, so that a table can
+Rows are plain dicts in which what was not measured is absent; the columns are known beforehand, so that a table can
 be written while it is read.
 """
 
@@ -20,7 +20,8 @@ from jobmeter.times import utc
 if TYPE_CHECKING:
     from jobmeter.record.types import Described, RunIdentity
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
+"""Cells by column; absent where nothing was measured."""
 
 _WHOLE = ("exit_code", "signal", "processes_peak")
 
@@ -33,7 +34,7 @@ class Column(NamedTuple):
 
 
 def run_columns() -> list[Column]:
-    """The columns of the table of runs: the fields that the store keeps of each."""
+    """The columns of the table of runs: the fields that the store has of each."""
     return [Column(name, _type(name, field.unit)) for name, field in FIELDS.items()]
 
 
@@ -45,12 +46,12 @@ def _type(name: str, unit: str) -> str:
     return "text" if unit == "json" else "number"
 
 
-def run_row(row: Row) -> Row:
-    """A run as the store tells it; labels and command only where there are any."""
+def run_row(row: TableRow) -> TableRow:
+    """A run as the store has it; labels and command only where there are any."""
     return {name: value for name, value in row.items() if name in FIELDS and value not in (None, [], {})}
 
 
-def flat_row(row: Row) -> Row:
+def flat_row(row: TableRow) -> TableRow:
     """A run for tables that hold no lists: the command as a shell would read it, the labels as JSON."""
     flat = run_row(row)
     if "command" in flat:
@@ -71,16 +72,16 @@ WINDOW_COLUMNS = (
 
 def window_columns(journals: Iterable[Journal]) -> list[Column]:
     """The columns that the windows of these runs need, in the order in which they first come."""
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for journal in journals:
         described = _described(journal)
         for key in {key: None for window in journal.windows for key in window.cells}:
             for column in _columns_of(key, described.get(key, {})):
-                found.setdefault(column.name, column)
-    return [*WINDOW_COLUMNS, *found.values()]
+                columns.setdefault(column.name, column)
+    return [*WINDOW_COLUMNS, *columns.values()]
 
 
-def window_rows(journal: Journal) -> Iterator[Row]:
+def window_rows(journal: Journal) -> Iterator[TableRow]:
     """The windows of one run."""
     record: RunIdentity = journal.record or journal.header
     kinds = {key: about.get("kind", "") for key, about in _described(journal).items()}
@@ -89,8 +90,8 @@ def window_rows(journal: Journal) -> Iterator[Row]:
         yield {**_moment(record, window, started), **_cells(window, kinds)}
 
 
-def _moment(record: RunIdentity, window: JournalWindow, started: float | None) -> Row:
-    row: Row = {"id": record["id"], "name": record["name"], "seconds": window.seconds}
+def _moment(record: RunIdentity, window: JournalWindow, started: float | None) -> TableRow:
+    row: TableRow = {"id": record["id"], "name": record["name"], "seconds": window.seconds}
     if started is not None:
         row["timestamp"] = utc(started + window.seconds)
     row["samples"] = window.samples
@@ -109,8 +110,8 @@ def _columns_of(key: str, described: dict[str, str]) -> list[Column]:
     return [Column(key, number if kind == Kind.COUNTER.value else "text")]
 
 
-def _cells(window: JournalWindow, kinds: dict[str, str]) -> Row:
-    cells: Row = {}
+def _cells(window: JournalWindow, kinds: dict[str, str]) -> TableRow:
+    cells: TableRow = {}
     for key, cell in window.cells.items():
         kind = kinds.get(key, "")
         if cell is None:

@@ -36,7 +36,7 @@ class Journal(NamedTuple):
     problems: list[str]  # lines that could not be read, with their numbers
 
 
-class Place(NamedTuple):
+class RunLocation(NamedTuple):
     """Where in a file of many runs one begins."""
 
     run_id: str
@@ -44,22 +44,17 @@ class Place(NamedTuple):
     line: int = 1
 
 
-def read_journal(path: str, place: Place | None = None) -> Journal:
+def read_journal(path: str, location: RunLocation | None = None) -> Journal:
     """Read what can be read of one run, the first if none is named.
 
     StoreError only when there is no header to go by.
     """
-    for journal in _read(path, place):
-        if place is None or journal.header.get("id") == place.run_id:
+    for journal in _read(path, location):
+        if location is None or journal.header.get("id") == location.run_id:
             return journal
-    if place is None:
+    if location is None:
         raise StoreError(f"{path}: line 1 is not the header of a journal")
-    raise StoreError(f"{path}: run {place.run_id} is not there any more")
-
-
-def read_journals(path: str) -> Iterator[Journal]:
-    """Every run of a file, in the order in which they ended; those that did not come last."""
-    return _read(path, None)
+    raise StoreError(f"{path}: run {location.run_id} is not there any more")
 
 
 def read_shared(path: str) -> dict[str, Any]:
@@ -115,13 +110,13 @@ def apply_labels(labels: dict[str, Any], changes: Any) -> dict[str, Any]:
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _read(path: str, place: Place | None) -> Iterator[Journal]:
-    reading = _Reading(path, read_shared(path) if place is not None and place.offset else {})
-    wanted = place.run_id if place is not None else None
+def _read(path: str, location: RunLocation | None) -> Iterator[Journal]:
+    reading = _Reading(path, read_shared(path) if location is not None and location.offset else {})
+    wanted = location.run_id if location is not None else None
     try:
         with open(path, "rb") as file:
-            file.seek(place.offset if place is not None else 0)
-            for number, line in enumerate(file, start=place.line if place is not None else 1):
+            file.seek(location.offset if location is not None else 0)
+            for number, line in enumerate(file, start=location.line if location is not None else 1):
                 ended = reading.take(number, line)
                 if ended is not None and wanted is not None and ended == wanted:
                     yield reading.runs.pop(wanted).journal

@@ -6,7 +6,7 @@ import errno
 import os
 from typing import NamedTuple
 
-from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text, write_text
+from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text
 
 _PF_EXITING = 0x4  # include/linux/sched.h
 
@@ -257,11 +257,6 @@ def parse_schedstat(content: bytes) -> int:
 
 def read_schedstat(machine: Machine, pid: int, thread: int) -> int:
     return parse_schedstat(read_bytes(f"{machine.proc}/{pid}/task/{thread}/schedstat"))
-
-
-def reset_peak(machine: Machine, pid: int | str = "self") -> None:
-    """Let VmHWM begin anew at the present size (clear_refs 5, Linux 4.0)."""
-    write_text(f"{machine.proc}/{pid}/clear_refs", "5")
 
 
 def is_ending(machine: Machine, pid: int) -> bool:

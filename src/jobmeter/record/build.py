@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from jobmeter import __version__
 from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import Machine, cpu_count
 from jobmeter.model import Outcome, Requirement
+from jobmeter.times import utc
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Host, Labels, Provenance, Record, RunIdentity, WorkflowPart
@@ -32,12 +32,6 @@ def new_run_id() -> str:
 def run_id(data: bytes) -> str:
     """The run id that these bytes make, a letter or digit each."""
     return "".join("abcdefghijkmnpqrstuvwxyz23456789"[byte % 32] for byte in data)
-
-
-def utc(timestamp: float) -> str:
-    """ISO-8601 in UTC, to the millisecond."""
-    seconds, milliseconds = divmod(round(timestamp * 1000), 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{milliseconds:03d}Z"
 
 
 def identity(

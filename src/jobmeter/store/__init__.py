@@ -1,14 +1,14 @@
-"""The store: runs kept as journals in a directory, and an SQL index of them that answers questions.
+"""The store: runs as journals in a directory, and an SQL index of them that answers queries.
 
     from jobmeter.store import Selection, open_store
 
-    store = open_store(location, warn)        # brings the index up to date; `warn` is told of lines that cannot be read
+    store = open_store(location, warn)        # brings the index up to date; warns of lines that cannot be read
     store.runs(Selection(names=("train*",)))  # rows, newest first: dict[str, Any], what was not measured is absent
     store.resolve("last")                     # id, unique prefix, name (its newest run) or "last" → id; UsageError
     store.record(run_id)                      # the run record; of a run without an end, from its windows so far
     store.journal(run_id)                     # header, windows, processes, record, problems
     store.has(run_id)
-    store.add(record, windows, described)     # keep a run that was measured elsewhere
+    store.add(record, windows, described)     # store a run that was measured elsewhere
     store.add_all([(record, windows, described), …])  # many of them, in one file
     store.relabel(run_id, {"team": "a", "gone": None})
     store.remove(run_id)

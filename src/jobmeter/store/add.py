@@ -69,7 +69,7 @@ def index_labels(connection: Connection, run_id: str, changes: Mapping[str, str 
             after = labels_text(apply_labels(json.loads(before or "{}"), dict(changes)))
             connection.execute(update(job_metadata).where(mine).values(labels=after))
     except Locked:
-        raise StoreError("another program keeps the index locked. Try again.") from None
+        raise StoreError("another program holds the lock of the index. Try again.") from None
 
 
 def remove_runs(connection: Connection, directory: str, run_ids: Iterable[str]) -> None:
@@ -77,7 +77,7 @@ def remove_runs(connection: Connection, directory: str, run_ids: Iterable[str]) 
     job = job_metadata.c
     try:
         with writing(connection):
-            found = []
+            rows = []
             for run_id in run_ids:
                 row = connection.execute(
                     select(job.number, job.job_id, job.status, job.file).where(job.job_id == run_id)
@@ -86,12 +86,12 @@ def remove_runs(connection: Connection, directory: str, run_ids: Iterable[str]) 
                     raise UsageError(f"there is no run {run_id!r}. `jobmeter ls` lists those there are.")
                 if row.status == Status.RUNNING:
                     raise UsageError(f"run {run_id} is still running; end it first")
-                found.append(row)
-            for row in found:
+                rows.append(row)
+            for row in rows:
                 _remove_from_file(connection, directory, row.job_id, row.file)
                 forget_runs(connection, [row.number])
     except Locked:
-        raise StoreError("another program keeps the index locked. Try again.") from None
+        raise StoreError("another program holds the lock of the index. Try again.") from None
 
 
 def _remove_from_file(connection: Connection, directory: str, run_id: str, file: int) -> None:

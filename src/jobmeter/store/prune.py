@@ -1,4 +1,4 @@
-"""Takes many runs at once out of their files, or only their windows: a file is written anew without them."""
+"""Prunes runs, or only their windows, from their files: a file is replaced by one without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jobmeter.store.index.tables import OPEN, index_state, job_metadata, journal
 _WINDOWS = (b"[", b'{"columns"', b'{"processes"')
 
 
-class Swept(NamedTuple):
+class Pruned(NamedTuple):
     runs: int
     bytes: int
 
@@ -33,9 +33,9 @@ class _File(NamedTuple):
     size: int
 
 
-def sweep(
+def prune(
     connection: Connection, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool, dry_run: bool
-) -> Swept:
+) -> Pruned:
     """Take out the runs chosen, those that run excepted; with `keep_summary` only what they did over time."""
     job = job_metadata.c
     chosen = chosen & (job.status != Status.RUNNING.value)
@@ -46,22 +46,22 @@ def sweep(
                 leaving = set(
                     connection.execute(select(job.job_id).where(chosen & (job.file == file.file))).scalars().all()
                 )
-                freed += _sweep_file(file, leaving, keep_summary=keep_summary, dry_run=dry_run)
+                freed += _prune_file(file, leaving, keep_summary=keep_summary, dry_run=dry_run)
                 runs += file.leaving
                 if not dry_run:
                     forget_files(connection, [file.file])
             if not dry_run:
-                # What was written anew is read anew: offsets changed.
+                # Files that were replaced are read again: offsets changed.
                 connection.execute(delete(index_state).where(index_state.c.name == "directory"))
     except Locked:
-        raise StoreError("another program keeps the index locked. Try again.") from None
-    return Swept(runs, freed)
+        raise StoreError("another program holds the lock of the index. Try again.") from None
+    return Pruned(runs, freed)
 
 
 def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) -> list[_File]:
     job, files = job_metadata.c, journal_files.c
     counts = connection.execute(select(job.file, func.count()).where(chosen).group_by(job.file))
-    found = []
+    files_to_prune = []
     for file, leaving in counts.all():
         total = connection.execute(select(func.count()).select_from(job_metadata).where(job.file == file)).scalar() or 0
         row = connection.execute(select(files.name, files.is_open).where(files.file == file)).first()
@@ -69,11 +69,11 @@ def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) 
             continue  # someone writes to it
         path = f"{directory}/{row.name}"
         with contextlib.suppress(FileNotFoundError):
-            found.append(_File(file, path, leaving, total, os.path.getsize(path)))
-    return found
+            files_to_prune.append(_File(file, path, leaving, total, os.path.getsize(path)))
+    return files_to_prune
 
 
-def _sweep_file(file: _File, leaving: set[Any], *, keep_summary: bool, dry_run: bool) -> int:
+def _prune_file(file: _File, leaving: set[Any], *, keep_summary: bool, dry_run: bool) -> int:
     """Bytes freed; of a dry run, what it would be."""
     try:
         if not keep_summary and file.leaving == file.all_runs:
@@ -101,12 +101,12 @@ def _rewrite(path: str, is_kept: Callable[[bytes], bool], *, dry_run: bool) -> i
 def _removed_before(path: str) -> set[Any]:
     """The runs that the file itself says are no longer of it."""
     with open(path, "rb") as file:
-        told = [parse_line(line) for line in file if line.startswith(b'{"removed"')]
-    return {entry["removed"] for entry in told if isinstance(entry, dict)}
+        entries = [parse_line(line) for line in file if line.startswith(b'{"removed"')]
+    return {entry["removed"] for entry in entries if isinstance(entry, dict)}
 
 
 def _kept_lines(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool]:
-    """Tells, line after line of one file, which stay: of those stripped no windows, of those removed nothing."""
+    """Says, line after line of one file, which stay: of those stripped no windows, of those removed nothing."""
     current: list[Any] = [None]
 
     def is_kept(line: bytes) -> bool:

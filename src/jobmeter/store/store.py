@@ -1,4 +1,4 @@
-"""The store: what commands ask of it."""
+"""The store: what commands query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import Row as SqlRow
 from sqlalchemy.exc import DatabaseError
 
 from jobmeter.errors import StoreError, UsageError
-from jobmeter.journal.reader import Journal, JournalWindow, Place, read_journal
+from jobmeter.journal.reader import Journal, JournalWindow, RunLocation, read_journal
 from jobmeter.journal.writer import append_to_journal
 from jobmeter.model import Status
 from jobmeter.store.add import Arrival, index_labels, remove_runs, write_runs
@@ -21,7 +21,7 @@ from jobmeter.store.index.extract import is_record
 from jobmeter.store.index.tables import job_metadata, journal_files
 from jobmeter.store.index.unfinished import record_so_far
 from jobmeter.store.index.update import bring_up_to_date
-from jobmeter.store.prune import Swept, sweep
+from jobmeter.store.prune import Pruned, prune
 from jobmeter.store.query.fields import FIELDS
 from jobmeter.store.query.run_names import find_workflow, resolve_run
 from jobmeter.store.query.selection import Row, Selection, condition, ordered
@@ -36,13 +36,13 @@ _JSON_FIELDS = tuple(name for name, field in FIELDS.items() if field.unit == "js
 def open_store(location: str, warn: Callable[[str], None]) -> Store:
     """The store in this directory, its index brought up to date.
 
-    StoreError when it cannot be read; `warn` is told of journals that cannot.
+    StoreError when it cannot be read; `warn` is called for journals that cannot.
     """
     return Store(location, warn)
 
 
 class Store:
-    """Runs that are kept. Journals are the truth; the index only finds them."""
+    """The stored runs. Journals are the truth; the index only finds them."""
 
     def __init__(self, location: str, warn: Callable[[str], None]) -> None:
         self.location = location
@@ -65,8 +65,8 @@ class Store:
     def runs(self, selection: Selection = Selection()) -> Iterator[Row]:  # noqa: B008
         """The runs selected, in their order. UsageError for a selection that means nothing."""
         names = tuple(FIELDS)
-        for found in self._stream(ordered(selection, _FIELD_COLUMNS)):
-            row = {name: value for name, value in zip(names, found) if value is not None}
+        for values in self._stream(ordered(selection, _FIELD_COLUMNS)):
+            row = {name: value for name, value in zip(names, values) if value is not None}
             for name in _JSON_FIELDS:
                 if name in row:
                     row[name] = json.loads(row[name])
@@ -93,14 +93,14 @@ class Store:
         return resolve_run(self.query, text)
 
     def find_workflow(self, text: str) -> str | None:
-        """The id of the workflow that `text` names by id or name; None when no run of it is kept."""
+        """The id of the workflow that `text` names by id or name; None when it has no stored run."""
         return find_workflow(self.query, text)
 
     def workflow_runs(self, workflow: str) -> list[int]:
         """The numbers of its runs, in their order."""
         job = job_metadata.c
-        found = self.query(select(job.workflow_run).where(job.workflow_id == workflow).distinct())
-        return sorted(row.workflow_run for row in found)
+        rows = self.query(select(job.workflow_run).where(job.workflow_id == workflow).distinct())
+        return sorted(row.workflow_run for row in rows)
 
     def has(self, run_id: str) -> bool:
         return bool(self.query(select(job_metadata.c.number).where(job_metadata.c.job_id == run_id)))
@@ -116,7 +116,7 @@ class Store:
         return record_so_far(journal, Status(self._row(journal.header["id"]).status))
 
     def journal(self, run_id: str) -> Journal:
-        """All that is kept of a run, with the labels it has now."""
+        """All that is stored of a run, with the labels it has now."""
         try:
             journal = self._read(run_id)
         except StoreError:
@@ -129,15 +129,15 @@ class Store:
         return journal
 
     def path(self, run_id: str) -> str:
-        """The file in which the run is kept."""
+        """The file in which the run is stored."""
         row = self._row(run_id)
-        found = self.query(select(journal_files.c.name).where(journal_files.c.file == row.file))
-        return f"{self.directory}/{found[0].name}"
+        rows = self.query(select(journal_files.c.name).where(journal_files.c.file == row.file))
+        return f"{self.directory}/{rows[0].name}"
 
     def add(
         self, record: Record, windows: Iterable[JournalWindow] = (), described: Mapping[str, Any] | None = None
     ) -> str:
-        """Keep a run that was measured elsewhere. UsageError when one of its id is kept already."""
+        """Store a run that was measured elsewhere. UsageError when one of its id is stored already."""
         return self.add_all([(record, windows, described)])[0]
 
     def add_all(self, runs: Iterable[Arrival]) -> list[str]:
@@ -148,8 +148,8 @@ class Store:
 
     def labels(self, run_id: str) -> dict[str, str]:
         """The labels of a run, as they are now."""
-        found: dict[str, str] = json.loads(self._row(run_id).labels)
-        return found
+        labels: dict[str, str] = json.loads(self._row(run_id).labels)
+        return labels
 
     def relabel(self, run_id: str, changes: Mapping[str, str | None]) -> None:
         """Give a run labels, or take them away (None)."""
@@ -165,23 +165,23 @@ class Store:
         remove_runs(self._connection, self.directory, run_ids)
         self.update()
 
-    def sweep(self, selection: Selection, *, keep_summary: bool = False, dry_run: bool = False) -> Swept:
+    def prune(self, selection: Selection, *, keep_summary: bool = False, dry_run: bool = False) -> Pruned:
         """Take out the runs selected that do not run, or with `keep_summary` only their windows."""
-        swept = sweep(
+        pruned = prune(
             self._connection, self.directory, condition(selection), keep_summary=keep_summary, dry_run=dry_run
         )
         self.update()
-        return swept
+        return pruned
 
     def _read(self, run_id: str) -> Journal:
         row = self._row(run_id)
-        return read_journal(self.path(run_id), Place(run_id, row.offset, row.line))
+        return read_journal(self.path(run_id), RunLocation(run_id, row.offset, row.line))
 
     def _row(self, run_id: str) -> SqlRow[Any]:
-        found = self.query(select(job_metadata).where(job_metadata.c.job_id == run_id))
-        if not found:
+        rows = self.query(select(job_metadata).where(job_metadata.c.job_id == run_id))
+        if not rows:
             raise UsageError(f"there is no run {run_id!r} in {self.location}. `jobmeter ls` lists those there are.")
-        return found[0]
+        return rows[0]
 
     def _stream(self, statement: Select[Any]) -> Iterator[SqlRow[Any]]:
         begun = False
@@ -212,7 +212,7 @@ class Store:
 
 def _check_readable(location: str) -> None:
     if not os.path.exists(location):
-        return  # no run was kept yet
+        return  # no run was stored yet
     for path in (location, f"{location}/journal"):
         if os.path.exists(path) and not os.path.isdir(path):
             raise StoreError(f"{path}: not a directory. Name a store with --store or JOBMETER_STORE.")

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.container_engines import IMAGE, PYTHON, Engine
-from tests.workflow.live import Place, wait_for
+from tests.waiting import LONG, wait_for
+from tests.workflow.live import Place
 
 MIB = 1 << 20
 MOUNTS = "mounts: [/usr:/usr:ro, /lib:/lib:ro, /lib64:/lib64:ro]"
@@ -107,7 +108,7 @@ jobs:
 """,
         "--cpus",
         "8",
-        timeout=300,
+        timeout=LONG,
     )
     assert 0 == done.returncode, done.stderr
     found = at_docker.results()
@@ -136,7 +137,7 @@ jobs:
     at_docker.await_lines("began", 4)
     docker.kill()
     docker.start()
-    process.communicate(timeout=100)
+    process.communicate(timeout=LONG)
     for each in at_docker.results():
         assert each["status"] in ("completed", "killed", "lost", "failed"), each
         if each["status"] == "completed":

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.workflow.live import LONG, Place
+from tests.waiting import LONG
+from tests.workflow.live import Place
 
 SPEC = """
 name: Demo

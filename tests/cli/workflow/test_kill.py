@@ -15,7 +15,8 @@ import pytest
 
 from jobmeter.launch.supervisor import GRACE
 from tests.running import workplace
-from tests.workflow.live import LONG, NOBODY, Place, guard_of, kill, lives, running_in, wait_for
+from tests.waiting import LONG, wait_for
+from tests.workflow.live import NOBODY, Place, guard_of, kill, lives, running_in
 
 LONG_JOBS = """
 name: long
@@ -130,6 +131,7 @@ def test_they_end_when_the_whole_group_of_the_runner_is_killed(place: Place) -> 
     os.killpg(runner.pid, signal.SIGKILL)
     runner.communicate()
     wait_for(lambda: running_in(place.folder) == [], "the end of all jobs")
+    assert {"a": "lost", "b": "lost", "after": "waiting"} == place.statuses()
 
 
 def test_what_is_left_when_runner_and_guard_were_killed_is_ended_by_resume(place: Place) -> None:
@@ -193,6 +195,7 @@ def test_jobs_without_shepherd_end_when_the_runner_is_killed_too(anyone: Place) 
     kill_shepherds(anyone)
     kill(runner)
     wait_for(lambda: running_in(anyone.folder) == [], "the end of all jobs")
+    assert {"a": "lost", "b": "lost", "after": "waiting"} == anyone.statuses()
 
 
 def test_jobs_without_shepherd_are_ended_by_resume_when_runner_and_guard_were_killed(anyone: Place) -> None:

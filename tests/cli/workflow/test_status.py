@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import signal
 
-from tests.workflow.live import Place, kill, wait_for
+from tests.waiting import wait_for
+from tests.workflow.live import Place, kill
 
 SPEC = """
 name: Half Way

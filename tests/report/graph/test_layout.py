@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from jobmeter.report.graph.layout import Layout, Place, lay_out
+from jobmeter.report.graph.layout import GridCell, Layout, lay_out
 
 
 def apart(layout: Layout) -> bool:
@@ -25,7 +25,7 @@ def crossings(layout: Layout) -> int:
 
 def test_a_chain_is_a_straight_line() -> None:
     layout = lay_out({"a": 0, "b": 1, "c": 2}, [("a", "b"), ("b", "c")])
-    assert {"a": Place(0, 0.0), "b": Place(1, 0.0), "c": Place(2, 0.0)} == layout.places
+    assert {"a": GridCell(0, 0.0), "b": GridCell(1, 0.0), "c": GridCell(2, 0.0)} == layout.places
     assert (3, 1.0) == (layout.columns, layout.rows)
 
 

@@ -116,6 +116,7 @@ def test_the_legend_hides_a_trace_and_brings_it_back(opened: Opened) -> None:
         entry.click()
         count = f"""document.querySelectorAll("[data-figure='CPU'] .scatterlayer path.js-line").length === {left}"""
         opened.tab.wait_for_function(count)
+        assert left == figure.locator(".scatterlayer path.js-line").count()
         opened.tab.wait_for_timeout(600)  # two clicks at once would be a double click
 
 

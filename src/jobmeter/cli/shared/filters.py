@@ -22,7 +22,7 @@ STATUSES = tuple(status.value for status in Status)
 
 
 def add_store_option(parser: Parser) -> None:
-    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    parser.add_argument("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
 
 
 def add_filter_options(parser: Parser) -> None:

@@ -17,9 +17,9 @@ def add_measure_options(parser: Parser) -> None:
     add("--interval", metavar="TIME", help="time between samples (default 1s; the first ones come faster)")
     add("--window", metavar="TIME", help="time between lines of the journal (default 10s)")
     add("--measurements", metavar="KEYS", help="keys, globs, `default`, `all` or `none`, with commas; -KEY excludes")
-    add("--per-process", action="store_true", help="keep the figures of every process in the journal")
+    add("--per-process", action="store_true", help="store the figures of every process in the journal")
     add("--report", metavar="FILE", help="write the run record, as JSON, to FILE")
-    add("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    add("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
     add("--quiet", action="store_true", help="print no summary")
 
 

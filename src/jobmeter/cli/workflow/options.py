@@ -19,7 +19,7 @@ def add_run_options(parser: Parser) -> None:
     add("--gpus", metavar="N", type=option_type("--gpus", whole_number), help="GPUs they may ask for together")
     add("--enforce", action="store_true", help="make what jobs ask for a limit, and end those that exceed it")
     add("--no-resource-monitoring", action="store_true", help="measure nothing but time and exit code")
-    add("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    add("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
     add("--quiet", action="store_true", help="print no progress and no summary")
 
 

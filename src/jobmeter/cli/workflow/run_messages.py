@@ -100,7 +100,7 @@ def tell_end(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequ
     summary = summarise(plan.jobs, attempts)
     lines = [
         f"jobmeter: workflow {plan.name} {_fate(result, len(plan.jobs), attempts)}",
-        *_job_table(plan, result, attempts, summary),
+        *_job_table(plan, attempts, summary),
         *_totals(result, summary),
         *_findings(plan, attempts, summary),
         *_next(directory, result),
@@ -117,7 +117,7 @@ def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
     return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {told} of {jobs} job{'s' * (jobs != 1)}"
 
 
-def _job_table(plan: Plan, result: Result, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
+def _job_table(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
     few = len(plan.jobs) <= _SHOWN
     shown = list(latest(list(attempts)).values()) if few else summary.costliest
     if not shown:

@@ -7,7 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from jobmeter.model import Status
-from jobmeter.report.graph.layout import Layout, Place, Route, lay_out
+from jobmeter.report.graph.layout import GridCell, Layout, Route, lay_out
 
 _WIDTH, _GAP, _ROW = 230, 84, 14
 """Of a box, between two columns, and the air between two boxes: pixels."""
@@ -72,16 +72,16 @@ class _Paper:
         self.width = layout.columns * (_WIDTH + _GAP) - _GAP + 2 * _EDGE
         self.height = max(layout.rows * self._step - _ROW + 2 * _EDGE, 1)
 
-    def left(self, place: Place) -> float:
+    def left(self, place: GridCell) -> float:
         return _EDGE + place.column * (_WIDTH + _GAP)
 
-    def right(self, place: Place) -> float:
+    def right(self, place: GridCell) -> float:
         return self.left(place) + _WIDTH
 
-    def top(self, place: Place) -> float:
+    def top(self, place: GridCell) -> float:
         return _EDGE + place.row * self._step
 
-    def middle(self, place: Place) -> float:
+    def middle(self, place: GridCell) -> float:
         return self.top(place) + self.box_height / 2
 
 
@@ -101,7 +101,7 @@ def _line(route: Route, layout: Layout, page: _Paper) -> str:
     return f'<path class="line" d="{path}" marker-end="url(#tip)"><title>{words}</title></path>'
 
 
-def _box(box: Box, place: Place, page: _Paper) -> str:
+def _box(box: Box, place: GridCell, page: _Paper) -> str:
     x, y, height = page.left(place), page.top(place), page.box_height
     look = _look(box.statuses)
     behind = f'<rect class="box {look}" x="{x + 5:.0f}" y="{y + 5:.1f}" width="{_WIDTH}" height="{height}" rx="6"/>'

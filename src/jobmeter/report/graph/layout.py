@@ -18,7 +18,7 @@ _Passing = tuple[str, int]
 _Key = Union[str, _Passing]
 
 
-class Place(NamedTuple):
+class GridCell(NamedTuple):
     column: int  # 0, 1, 2 … from left to right
     row: float  # 0 is the top; boxes of a column are at least 1 apart
 
@@ -28,11 +28,11 @@ class Route(NamedTuple):
 
     before: str
     after: str
-    through: tuple[Place, ...]
+    through: tuple[GridCell, ...]
 
 
 class Layout(NamedTuple):
-    places: dict[str, Place]
+    places: dict[str, GridCell]
     routes: list[Route]
     columns: int
     rows: float
@@ -50,11 +50,11 @@ def lay_out(levels: Mapping[str, int], edges: Sequence[tuple[str, str]]) -> Layo
         links.add(columns, (before, column_of[before]), (after, column_of[after]))
     _order(columns, links)
     rows = _rows(columns, links)
-    places = {key: Place(column, rows[key]) for key, column in column_of.items()}
+    places = {key: GridCell(column, rows[key]) for key, column in column_of.items()}
     routes = []
     for before, after in edges:
         between = range(column_of[before] + 1, column_of[after])
-        routes.append(Route(before, after, tuple(Place(column, rows[before, column]) for column in between)))
+        routes.append(Route(before, after, tuple(GridCell(column, rows[before, column]) for column in between)))
     return Layout(places, routes, len(columns), max(rows.values(), default=-1.0) + 1)
 
 

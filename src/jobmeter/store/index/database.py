@@ -35,7 +35,7 @@ def open_index(path: str) -> Connection:
             return _open_checked(path)
         except (DatabaseError, _Damaged) as error:
             if isinstance(error, OperationalError) and "locked" in str(error):
-                raise StoreError(f"{path}: another program keeps it locked") from None
+                raise StoreError(f"{path}: another program holds its lock") from None
             discard_index(path)
         try:
             return _open_checked(path)
@@ -142,8 +142,8 @@ def _check_version(connection: Connection, path: str) -> None:
                 insert(index_state).prefix_with("OR REPLACE"), {"name": "schema", "value": str(SCHEMA_VERSION)}
             )
         return
-    found = connection.execute(select(index_state.c.value).where(index_state.c.name == "schema")).scalar()
-    version = int(found) if isinstance(found, str) and found.isdigit() else 0
+    schema = connection.execute(select(index_state.c.value).where(index_state.c.name == "schema")).scalar()
+    version = int(schema) if isinstance(schema, str) and schema.isdigit() else 0
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"{path}: written by format {version}, this version reads up to {SCHEMA_VERSION}. Upgrade jobmeter."
@@ -164,7 +164,7 @@ def _check_size(path: str) -> None:
             raise _Damaged from None  # the log of another, which would be taken for ours
         return
     except OSError:
-        return  # whatever it is, opening it will tell
+        return  # whatever it is, opening it will show
     if not size:
         raise _Damaged
     if log:

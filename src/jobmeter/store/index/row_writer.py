@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _BATCH = 2000
 """Runs that are written at once."""
 _IDS = 500
-"""Ids in one question: SQLite takes 999 parameters everywhere."""
+"""Ids in one query: SQLite takes 999 parameters everywhere."""
 
 
 class RowWriter:
-    """Holds runs back until there are enough of them. Used within one transaction."""
+    """Holds runs back until a batch is full. Used within one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -35,7 +35,7 @@ class RowWriter:
         self._insert_sample = _statement(connection, window_samples, tuple(window_samples.columns.keys()))
 
     def add(self, run: ScannedRun, record: Record, file: int) -> None:
-        """Add a run, in place of what was known of it. ValueError when its record is not one."""
+        """Add a run, in place of its earlier rows. ValueError when its record is not one."""
         try:
             row = row_of(record, file, run.offset, run.line)
         except (KeyError, TypeError, AttributeError) as error:
@@ -58,11 +58,11 @@ class RowWriter:
         try:
             self._insert(rows, samples)
         except (SQLAlchemyError, UnicodeEncodeError, OverflowError):
-            # Something in it is not as `run` writes it, or a run is known already: then with care.
+            # Something in it is not as `run` writes it, or a run is in the index already: then with care.
             self._remove([row[1] for row in rows])
             last = {row[1]: storable(row) for row in rows}
-            kept = {row[0] for row in last.values()}
-            self._insert(list(last.values()), [storable(sample) for sample in samples if sample[0] in kept])
+            numbers = {row[0] for row in last.values()}
+            self._insert(list(last.values()), [storable(sample) for sample in samples if sample[0] in numbers])
 
     def _insert(self, rows: list[tuple[Any, ...]], samples: list[tuple[Any, ...]]) -> None:
         self._connection.exec_driver_sql("SAVEPOINT batch")

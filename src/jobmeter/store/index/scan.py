@@ -23,7 +23,7 @@ _scan_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once
 """`json.loads` without its checks of the argument, which for a short line take as long as the line."""
 _NEWLINE, _BRACKET = b"\n["
 _MOST_PROBLEMS = 5
-"""How many lines of one file are told of one by one."""
+"""How many lines of one file are reported one by one."""
 
 
 class ScannedRun(NamedTuple):
@@ -59,7 +59,7 @@ class _OpenRun:
 
 
 class Scan:
-    """Goes through one file. After `runs` is exhausted, the rest tells how far it came and what is left open."""
+    """Goes through one file. After `runs` is exhausted, the rest says how far it came and what is left open."""
 
     def __init__(self, path: str, offset: int, lines: int, warn: Callable[[str], None]) -> None:
         self.path = path
@@ -68,7 +68,7 @@ class Scan:
         self.read_to = offset
         self.lines = lines
         self.size = offset  # what was there when it was read, a torn line included
-        self.torn: str | None = None  # what to tell of a last line without an end
+        self.torn: str | None = None  # what to report of a last line without an end
         self._resumed = offset > 0
         self._warn = warn
         self._problems = 0
@@ -143,16 +143,16 @@ class Scan:
         run = self._current
         if run is None:
             return
-        known = self._samplers.get(line)
-        if known is None:
+        sampler_and_width = self._samplers.get(line)
+        if sampler_and_width is None:
             entry = parse_line(line)
             columns = entry.get("columns") if isinstance(entry, dict) else None
             if not isinstance(columns, list):
                 run.sampler = None
                 self._problem(unreadable(self.path, number, line))
                 return
-            known = self._samplers[line] = (Sampler(columns), len(columns) + 2)
-        run.sampler, run.width = known
+            sampler_and_width = self._samplers[line] = (Sampler(columns), len(columns) + 2)
+        run.sampler, run.width = sampler_and_width
 
     def _window(self, number: int, line: bytes) -> None:
         run = self._current
@@ -202,10 +202,10 @@ class Scan:
                 self._current.sampler = None  # its columns may have been declared anew in this line
             self._problem(unreadable(self.path, number, line))
 
-    def _problem(self, told: str) -> None:
+    def _problem(self, message: str) -> None:
         self._problems += 1
         if self._problems <= _MOST_PROBLEMS:
-            self._warn(told)
+            self._warn(message)
 
     def _tell_rest(self) -> None:
         if self._problems > _MOST_PROBLEMS:

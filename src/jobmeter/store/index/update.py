@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection, func, insert, select
 
 from jobmeter.errors import StoreError
-from jobmeter.journal.reader import Place, read_journal
+from jobmeter.journal.reader import RunLocation, read_journal
 from jobmeter.model import Status
 from jobmeter.store.index.database import Locked, writing
 from jobmeter.store.index.liveness import is_elsewhere, writer_lives
@@ -61,7 +61,7 @@ class _Plan(NamedTuple):
 
     changed: list[str]
     gone: list[int]
-    directory: str | None  # the directory's time of change, to be kept once all is done; None: as before
+    directory: str | None  # the directory's time of change, to be stored once all is done; None: as before
 
 
 def bring_up_to_date(connection: Connection, directory: str, warn: Callable[[str], None]) -> None:
@@ -89,13 +89,13 @@ class _Updating:
     def plan(self) -> _Plan | None:
         """What there is to do; None when that is nothing."""
         mtime = self._directory_mtime()
-        kept = select(index_state.c.value).where(index_state.c.name == "directory")
+        stored = select(index_state.c.value).where(index_state.c.name == "directory")
         changed = [file.name for file in self._open_files() if self._is_changed(file)]
-        if self._connection.execute(kept).scalar() == str(mtime):
+        if self._connection.execute(stored).scalar() == str(mtime):
             return _Plan(changed, [], None) if changed else None
         names = self._names() if mtime else set()
-        known = self._connection.execute(select(journal_files.c.name, journal_files.c.file)).all()
-        files: dict[str, int] = {row.name: row.file for row in known}
+        rows = self._connection.execute(select(journal_files.c.name, journal_files.c.file)).all()
+        files: dict[str, int] = {row.name: row.file for row in rows}
         changed = [name for name in changed if name in names] + sorted(names - files.keys())
         gone = [file for name, file in files.items() if name not in names]
         settled = time.time() - mtime / 1e9 > _SETTLED
@@ -152,7 +152,7 @@ class _Updating:
         try:
             size, mtime_ns = file_size(f"{self._directory}/{file.name}")
         except OSError:
-            return False  # gone, which the directory's change tells
+            return False  # gone, as the directory's change shows
         if (size, mtime_ns) != (file.size, file.mtime_ns):
             return True
         return file.is_open == OPEN and not writer_lives(json.loads(file.writer), mtime_ns / 1e9)
@@ -184,7 +184,7 @@ class _Updating:
         except OSError as error:
             self._warn(f"{path}: {error.strerror}")
             return
-        before = self._known(name, size)
+        before = self._file_before(name, size)
         scan = Scan(path, before.read_to, before.lines, self._warn)
         unfinished: list[ScannedRun] = []
         messages: list[str] = []
@@ -199,24 +199,24 @@ class _Updating:
 
     def _read_in_parallel(self, names: list[str]) -> None:
         """Read many large files, several at once."""
-        known: dict[str, _File] = {}
+        files_before: dict[str, _File] = {}
         for name in names:
             try:
                 size, mtime_ns = file_size(f"{self._directory}/{name}")
             except OSError as error:
                 self._warn(f"{self._directory}/{name}: {error.strerror}")
                 continue
-            known[name] = self._known(name, size)._replace(mtime_ns=mtime_ns)
+            files_before[name] = self._file_before(name, size)._replace(mtime_ns=mtime_ns)
         files = [
             FileToScan(name, f"{self._directory}/{name}", file.file, file.read_to, file.lines)
-            for name, file in known.items()
+            for name, file in files_before.items()
         ]
         for message in scan_in_parallel(files):
             if isinstance(message, RowBatch):
                 for row, samples in message.runs:
                     self._rows.add_row(row, samples)
             else:
-                self._finish(known[message.name], message)
+                self._finish(files_before[message.name], message)
 
     def _finish(self, before: _File, scanned: ScannedFile) -> None:
         """Keep how far a file was read, and judge what in it has no end."""
@@ -230,10 +230,10 @@ class _Updating:
             self._warn(str(error))
         self._rows.amend(scanned.amendments, before.file)
         read_to, lines = scanned.resume_at
-        kept = before._replace(size=scanned.size, is_open=is_open, read_to=read_to, lines=lines, writer=writer)
-        self._connection.exec_driver_sql(self._keep_file, tuple(kept))
+        after = before._replace(size=scanned.size, is_open=is_open, read_to=read_to, lines=lines, writer=writer)
+        self._connection.exec_driver_sql(self._keep_file, tuple(after))
 
-    def _known(self, name: str, size: int) -> _File:
+    def _file_before(self, name: str, size: int) -> _File:
         """What the index knows of a file; as of a new one when it shrank, for then it is not the file it was."""
         row = self._connection.exec_driver_sql(self._find_file, (name,)).first()
         if row is not None and size >= row.size:
@@ -257,7 +257,7 @@ class _Updating:
         state_of_file = CLOSED
         writer: Mapping[str, Any] = scan.shared
         for run in scan.unfinished:
-            journal = read_journal(scan.path, Place(run.run_id, run.offset, run.line))
+            journal = read_journal(scan.path, RunLocation(run.run_id, run.offset, run.line))
             state = _state(journal.header, scan)
             self._add(scan.path, run, record_so_far(journal, Status.RUNNING if state == OPEN else Status.LOST), file)
             if state != CLOSED and state_of_file != OPEN:

@@ -30,8 +30,8 @@ def subject(store: Store, names: Sequence[str], filters: Selection, run: int | N
     UsageError for names and runs that there are not.
     """
     if names:
-        found = [_named(store, name, filters, run) for name in names]
-        return found[0] if len(found) == 1 else Subject(or_(*(one.condition for one in found)))
+        subjects = [_named(store, name, filters, run) for name in names]
+        return subjects[0] if len(subjects) == 1 else Subject(or_(*(one.condition for one in subjects)))
     if _narrows(filters) and run is None:
         return Subject(store.condition(filters))
     newest = next(store.runs(filters._replace(limit=1)), None)
@@ -50,7 +50,7 @@ def _named(store: Store, name: str, filters: Selection, run: int | None) -> Subj
     if workflow is not None:
         return _workflow(store, workflow, filters, run)
     if run is not None:
-        raise UsageError(f"--run-id tells the runs of a workflow apart, and {name!r} is none that is kept")
+        raise UsageError(f"--run-id tells the runs of a workflow apart, and {name!r} has no stored run")
     return Subject(store.condition(filters) & (job_metadata.c.job_id == _resolve(store, name)))
 
 
@@ -67,7 +67,7 @@ def _workflow(store: Store, workflow: str, filters: Selection, run: int | None) 
     runs = store.workflow_runs(workflow)
     if run is not None and run not in runs:
         there = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
-        raise UsageError(f"--run-id: {workflow!r} has no run {run}. Kept of it: {there}.")
+        raise UsageError(f"--run-id: {workflow!r} has no run {run}. Stored of it: {there}.")
     number = runs[-1] if run is None else run
     return Subject(store.condition(filters._replace(workflow=workflow, workflow_run=number)), workflow, number)
 

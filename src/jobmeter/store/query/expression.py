@@ -35,7 +35,7 @@ _COMPARISONS = ("=", "==", "!=", "<", "<=", ">", ">=", "~")
 class _Token(NamedTuple):
     kind: str  # string, number, word, sign, end
     text: str
-    place: int
+    position: int
 
 
 class _Subject(NamedTuple):
@@ -46,7 +46,7 @@ class _Subject(NamedTuple):
 
 
 def compile_expression(text: str) -> ColumnElement[bool]:
-    """The condition that `text` says. UsageError, with a caret under the place, when it says none."""
+    """The condition that `text` says. UsageError, with a caret under the position, when it says none."""
     return _Parser(text).parse()
 
 
@@ -65,10 +65,10 @@ class _Parser:
         self._depth = 0
 
     def parse(self) -> ColumnElement[bool]:
-        found = self._either()
+        condition = self._either()
         if self._now.kind != "end":
             self._fail(f"{self._now.text!r} is not expected here; write `and` or `or` between comparisons")
-        return found
+        return condition
 
     def _split(self) -> list[_Token]:
         tokens, at = [], 0
@@ -76,10 +76,12 @@ class _Parser:
         while at < end:
             match = _TOKEN.match(self._text, at)
             if match is None:
-                place = at + len(self._text[at:]) - len(self._text[at:].lstrip())
-                letter = self._text[place]
-                told = "the text that begins here has no end" if letter in "\"'" else f"{letter!r} has no meaning here"
-                self._fail(told, place)
+                position = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                letter = self._text[position]
+                message = (
+                    "the text that begins here has no end" if letter in "\"'" else f"{letter!r} has no meaning here"
+                )
+                self._fail(message, position)
             kind = str(match.lastgroup)
             tokens.append(_Token(kind, match[kind], match.start(kind)))
             at = match.end()
@@ -125,7 +127,7 @@ class _Parser:
                 inner = self._either()
                 if self._now.text != ")" or self._now.kind != "sign":
                     self._fail("a ) is missing to this (" if self._now.kind == "end" else "a ) is missing here",
-                               opened.place if self._now.kind == "end" else None)  # fmt: skip
+                               opened.position if self._now.kind == "end" else None)  # fmt: skip
                 self._next()
                 return inner.self_group()
             return self._comparison()
@@ -141,7 +143,7 @@ class _Parser:
         if operator.text == "~":
             pattern = self._next()
             if pattern.kind != "string":
-                self._fail('~ compares with a pattern in quotes, as "train*"', pattern.place)
+                self._fail('~ compares with a pattern in quotes, as "train*"', pattern.position)
             return subject.column.op("GLOB", is_comparison=True)(_unquote(pattern.text))
         value = self._value(subject.unit)
         column = subject.column
@@ -158,17 +160,17 @@ class _Parser:
     def _subject(self) -> _Subject:
         token = self._next()
         if token.kind != "word" or token.text.lower() in ("and", "or", "not"):
-            told = "a field is missing here" if token.kind != "string" else "a field stands on the left, not a text"
-            self._fail(f"{told}, as memory_peak_bytes, status or labels.KEY", token.place)
+            message = "a field is missing here" if token.kind != "string" else "a field stands on the left, not a text"
+            self._fail(f"{message}, as memory_peak_bytes, status or labels.KEY", token.position)
         name, _, key = token.text.partition(".")
         if key:
             if name != "labels":
-                self._fail("only labels have parts, as labels.team", token.place)
+                self._fail("only labels have parts, as labels.team", token.position)
             return _Subject(label_column(key), "text")
         try:
             field: Field = check_field(name)
         except UsageError as error:
-            self._fail(str(error), token.place)
+            self._fail(str(error), token.position)
         return _Subject(job_metadata.c[field.column], field.unit)
 
     def _value(self, unit: str) -> str | float:
@@ -176,21 +178,21 @@ class _Parser:
         textual = unit in ("text", "time", "json")
         if token.kind == "string" or (token.kind == "word" and textual and token.text.lower() not in ("and", "or")):
             if not textual:
-                self._fail(f"this field is a number ({unit}); write it without quotes", token.place)
+                self._fail(f"this field is a number ({unit}); write it without quotes", token.position)
             return _unquote(token.text) if token.kind == "string" else token.text
         if token.kind != "number":
-            self._fail("a value is missing here: a number, or a text in quotes", token.place)
+            self._fail("a value is missing here: a number, or a text in quotes", token.position)
         if textual:
             return token.text
         try:
             return _number(token.text, unit)
         except (UsageError, ValueError) as error:
-            told = str(error) if isinstance(error, UsageError) else f"{token.text!r} is not a number"
-            self._fail(told, token.place)
+            message = str(error) if isinstance(error, UsageError) else f"{token.text!r} is not a number"
+            self._fail(message, token.position)
 
-    def _fail(self, told: str, place: int | None = None) -> NoReturn:
-        at = self._now.place if place is None else place
-        raise UsageError(f"--where: {told}\n  {self._text}\n  {' ' * at}^")
+    def _fail(self, message: str, position: int | None = None) -> NoReturn:
+        at = self._now.position if position is None else position
+        raise UsageError(f"--where: {message}\n  {self._text}\n  {' ' * at}^")
 
 
 def _number(text: str, unit: str) -> float:

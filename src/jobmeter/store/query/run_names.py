@@ -31,9 +31,9 @@ def resolve_run(query: Query, text: str) -> str:
         newest if text == "last" else None,
         newest.where(job.job_name == text),
     ):
-        found = query(statement) if statement is not None else []
-        if found:
-            return str(found[0].job_id)
+        rows = query(statement) if statement is not None else []
+        if rows:
+            return str(rows[0].job_id)
     return _by_prefix(query, text)
 
 
@@ -58,13 +58,13 @@ def _by_prefix(query: Query, text: str) -> str:
     # A range, which the index of ids answers; ids are ASCII.
     begins = (job.job_id >= text) & (job.job_id < text + "\x7f")
     columns = (job.job_id, job.job_name, job.status, job.started)
-    found = query(select(*columns).where(begins).order_by(job.started.desc()).limit(_MOST_CANDIDATES + 1))
-    if not text or not found:
+    rows = query(select(*columns).where(begins).order_by(job.started.desc()).limit(_MOST_CANDIDATES + 1))
+    if not text or not rows:
         if text == "last":
-            raise UsageError("there are no runs yet. `jobmeter run -- COMMAND` keeps one.")
+            raise UsageError("there are no runs yet. `jobmeter run -- COMMAND` stores one.")
         raise NoSuchRun(f"there is no run {text!r}: no id begins so, no job is named so. `jobmeter ls` lists runs.")
-    if len(found) == 1:
-        return str(found[0].job_id)
-    lines = [f"  {row.job_id}  {row.started}  {row.status:<9}  {row.job_name}" for row in found[:_MOST_CANDIDATES]]
-    more = ["  … and more"] if len(found) > _MOST_CANDIDATES else []
+    if len(rows) == 1:
+        return str(rows[0].job_id)
+    lines = [f"  {row.job_id}  {row.started}  {row.status:<9}  {row.job_name}" for row in rows[:_MOST_CANDIDATES]]
+    more = ["  … and more"] if len(rows) > _MOST_CANDIDATES else []
     raise UsageError("\n".join([f"{text!r} is the beginning of several runs; write more of it:", *lines, *more]))

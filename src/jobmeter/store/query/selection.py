@@ -1,4 +1,4 @@
-"""Which runs are asked for, as a condition of SQL."""
+"""Which runs are selected, as a condition of SQL."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ def ordered(selection: Selection, columns: Sequence[ColumnElement[Any]]) -> Sele
     column = job_metadata.c[field.column]
     order = column.desc() if selection.descending else column.asc()
     # Runs without the figure come last whichever way; `started` is always known, and its index then gives the order.
-    known = () if field.unit == "time" else (column.is_(None),)
-    statement = select(*columns).where(condition(selection)).order_by(*known, order)
+    absent_last = () if field.unit == "time" else (column.is_(None),)
+    statement = select(*columns).where(condition(selection)).order_by(*absent_last, order)
     return statement if selection.limit is None else statement.limit(selection.limit)

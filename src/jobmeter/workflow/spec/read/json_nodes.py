@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from typing import NoReturn
 
-from jobmeter.workflow.spec.read.nodes import Mapping, Node, Place, Scalar, Sequence
+from jobmeter.workflow.spec.read.nodes import Mapping, Node, Scalar, Sequence, TextPosition
 from jobmeter.workflow.spec.read.spec_errors import DEEPEST, Problem, too_deep
 
 _TOKEN = re.compile(r'[ \t\r\n]*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
@@ -48,7 +48,7 @@ class _Composer:
             return self._sequence(start, depth)
         return self._scalar(token, start)
 
-    def _mapping(self, start: Place, depth: int) -> Mapping:
+    def _mapping(self, start: TextPosition, depth: int) -> Mapping:
         mapping = Mapping(start, flow=True)
         token, key_start = self._token()
         while token != "}":
@@ -56,12 +56,12 @@ class _Composer:
                 key = self._scalar(token, key_start)
                 self._token()  # the colon
                 mapping.pairs.append((key, self.node(depth + 1)))
-                mapping.ends.append(self._place(self._at))
+                mapping.ends.append(self._position(self._at))
             token, key_start = self._token()
-        mapping.end = self._place(self._at)
+        mapping.end = self._position(self._at)
         return mapping
 
-    def _sequence(self, start: Place, depth: int) -> Sequence:
+    def _sequence(self, start: TextPosition, depth: int) -> Sequence:
         sequence = Sequence(start, flow=True)
         before = self._at
         token, _ = self._token()
@@ -73,19 +73,19 @@ class _Composer:
             token, _ = self._token()
             if token == ",":
                 before = self._at
-        sequence.end = self._place(self._at)
+        sequence.end = self._position(self._at)
         return sequence
 
-    def _scalar(self, token: str, start: Place) -> Scalar:
+    def _scalar(self, token: str, start: TextPosition) -> Scalar:
         quoted = token.startswith('"')
         value = json.loads(token) if quoted else token
-        return Scalar(value, start, self._place(self._at), '"' if quoted else "")
+        return Scalar(value, start, self._position(self._at), '"' if quoted else "")
 
-    def _token(self) -> tuple[str, Place]:
+    def _token(self) -> tuple[str, TextPosition]:
         match = _TOKEN.match(self._text, self._at)
         assert match is not None, "json.loads let it pass"
         self._at = match.end()
-        return match[1], self._place(match.start(1))
+        return match[1], self._position(match.start(1))
 
-    def _place(self, index: int) -> Place:
-        return Place(index, bisect_right(self._lines, index))
+    def _position(self, index: int) -> TextPosition:
+        return TextPosition(index, bisect_right(self._lines, index))

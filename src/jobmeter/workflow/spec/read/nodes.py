@@ -26,7 +26,7 @@ class Mark(Protocol):
         """The lines before it."""
 
 
-class Place:
+class TextPosition:
     """A `Mark` of our own."""
 
     __slots__ = ("index", "line")

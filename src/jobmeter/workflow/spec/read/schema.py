@@ -114,7 +114,6 @@ def _empty(value: Any) -> Any:
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
 Truth = Annotated[bool, _reading(_truth)]
 Whole = Annotated[int, _reading(signed_whole_number)]
-Count = Annotated[int, _reading(whole_number)]
 Factor = Annotated[float, _reading(_factor)]
 Texts = Annotated[list[Text], BeforeValidator(_one_or_more)]
 TextMap = dict[str, Annotated[Text, BeforeValidator(_empty)]]
