@@ -122,7 +122,7 @@ def _under(record: Record) -> list[Finding]:
         Finding(
             f"under_{name}",
             "hint",
-            f"It used {used / asked:.0%} of the {words} it asked for: {text(used, unit)} of {text(asked, unit)}.",
+            f"It used {used / asked:.0%} of the {words} it requested: {text(used, unit)} of {text(asked, unit)}.",
         )
         for name, words, unit, used, asked in _uses(record)[:2]
         if used is not None and asked and used < asked * _WASTE and at_least[name] != Quality.AT_LEAST.value

@@ -19,7 +19,8 @@ from jobmeter.settings import key_list, resolve
 if TYPE_CHECKING:
     from jobmeter.store import Row, Selection
 
-DEFAULT_FIELDS = ("id", "name", "status", "started", "wall_seconds", "cpu_seconds", "memory_peak_bytes")
+_DEFAULT_FIELDS = ("id", "name", "status", "started", "wall_seconds")
+"""Before the headline figures that are shown by default."""
 _SHOWN = 50
 """Runs in a table when no limit is given; a script that asks for JSON or CSV gets all."""
 
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> int:
     elif options.csv:
         _print_csv(islice(rows, limit), fields)
     else:
-        _print_table(list(rows), fields or list(DEFAULT_FIELDS), limit)
+        _print_table(list(rows), fields or _default_fields(), limit)
     return 0
 
 
@@ -100,6 +101,12 @@ def _check_fields(given: list[str] | None) -> list[str] | None:
         except UsageError as error:
             raise UsageError(f"--fields: {error}") from None
     return given
+
+
+def _default_fields() -> list[str]:
+    from jobmeter.analyse.headline_table import HEADLINE
+
+    return [*_DEFAULT_FIELDS, *(figure.name for figure in HEADLINE if figure.in_ls)]
 
 
 def _unit(field: str) -> str:

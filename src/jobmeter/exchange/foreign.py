@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Union
 
 from jobmeter import __version__
-from jobmeter.analyse.headline import usage
+from jobmeter.analyse.headline_table import usage
 from jobmeter.exchange.times import utc
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Record, Requirement

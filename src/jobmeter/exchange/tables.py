@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.exchange.times import timestamp, utc
 from jobmeter.journal.reader import Journal, JournalWindow
 from jobmeter.model import Kind, Record
@@ -18,7 +19,7 @@ from jobmeter.store.query.fields import FIELDS
 
 Row = dict[str, Any]
 
-_WHOLE = ("exit_code", "signal", "processes_peak")
+_WHOLE = ("exit_code", "signal", *(figure.name for figure in HEADLINE if figure.is_whole))
 
 
 class Column(NamedTuple):
@@ -47,12 +48,13 @@ def run_row(row: Row) -> Row:
 
 
 def flat_row(row: Row) -> Row:
-    """A run for tables that hold no lists: the command as a shell would read it, the labels as JSON."""
+    """A run for tables that hold no lists: the command as a shell would read it, labels and the like as JSON."""
     flat = run_row(row)
     if "command" in flat:
         flat["command"] = shlex.join(flat["command"])
-    if "labels" in flat:
-        flat["labels"] = json.dumps(flat["labels"], ensure_ascii=False, sort_keys=True)
+    for name, value in flat.items():
+        if isinstance(value, (dict, list)):
+            flat[name] = json.dumps(value, ensure_ascii=False, sort_keys=True)
     return flat
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobmeter import __version__
-from jobmeter.analyse.headline import CpuSpan, usage
+from jobmeter.analyse.headline import CpuSpan
+from jobmeter.analyse.headline_table import usage
 from jobmeter.collectors.contract import ProcessUse
 from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import Machine, cpu_count
