@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.analyse.headline import Measured
+from jobmeter.analyse.headline import Measured, Summary
 from jobmeter.analyse.headline_table import HEADLINE, HeadlineFigure
 from jobmeter.model import Requirement
 from jobmeter.store.index.tables import job_metadata
@@ -28,7 +28,7 @@ def test_names_and_headings_are_different() -> None:
 
 def test_a_row_without_a_function_takes_the_first_source_that_has_its_statistic() -> None:
     row = HeadlineFigure("energy_joules", "joules", "energy", ("rapl_energy", "nvml_energy"), "total")
-    summary = {"rapl_energy": {"peak": 3}, "nvml_energy": {"total": 5.0}}
+    summary: Summary = {"rapl_energy": {"peak": 3}, "nvml_energy": {"total": 5.0}}
     figure = row.of(Measured(summary, {"nvml_energy": {"quality": "exact"}}, 1.0))
     assert {"value": 5.0, "from": "nvml_energy", "quality": "exact"} == figure
     assert row.of(Measured({}, {}, 1.0)) is None

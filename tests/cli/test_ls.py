@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,8 @@ def test_a_figure_that_may_be_higher_says_so(jobmeter: Commands) -> None:
 
 
 def test_every_figure_that_may_be_higher_says_so(jobmeter: Commands) -> None:
-    run = record("aaa1", **{figure.name: 1.0 for figure in HEADLINE})
+    figures: dict[str, Any] = {figure.name: 1.0 for figure in HEADLINE}
+    run = record("aaa1", **figures)
     for figure in run["usage"].values():
         figure["quality"] = "at least"
     cells = jobmeter.keep(run)("ls", "--fields", ",".join(run["usage"])).out.splitlines()[1]

@@ -1,4 +1,4 @@
-"""`jobmeter check`: what runs used against what they asked for."""
+"""`jobmeter check`: what runs used against what they requested."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     from jobmeter.store import open_store
     from jobmeter.store.query.check_subject import subject
     from jobmeter.store.query.overuse import runs_to_check
-    from jobmeter.workflow.current_requests import asked_today
+    from jobmeter.workflow.current_requests import current_requests
 
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
@@ -66,8 +66,8 @@ def main(arguments: list[str]) -> int:
     try:
         chosen = subject(store, names, selection(options), options.run_id)
         runs = runs_to_check(store, chosen.condition, everything=options.all)
-        asks = asked_today(store.location, runs.rows)
-        checked = check(runs.rows, options.min_over, everything=options.all, asks=asks)
+        current = current_requests(store.location, runs.rows)
+        checked = check(runs.rows, options.min_over, everything=options.all, current=current)
     finally:
         gc.enable()
     if plan:
@@ -86,8 +86,8 @@ def main(arguments: list[str]) -> int:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser(
         "check",
-        "Tell which jobs used more memory, CPU or time than they asked for. Without names: the newest run, or if that "
-        "is of a workflow, the workflow's newest run. Exit code 1 when there are some.",
+        "Report which jobs used more memory, CPU or time than they requested. Without names: the newest run, or if "
+        "that is of a workflow, the workflow's newest run. Exit code 1 when there are some.",
     )
     add = parser.add_argument
     add(
@@ -96,9 +96,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--run-id", metavar="N", type=option_type("--run-id", _run_number), help="which run of the workflow: 1, 2, 3 …")
     add("--all", action="store_true", help="every job and resource, also those that stayed below")
     over = option_type("--min-over", _percent)
-    add("--min-over", metavar="PERCENT", type=over, default=1.0, help="from how much over on it is told (default 1.0)")
+    add(
+        "--min-over",
+        metavar="PERCENT",
+        type=over,
+        default=1.0,
+        help="from how much over on it is reported (default 1.0)",
+    )
     add("--json", action="store_true", help="print an object")
-    add("--exit-zero", action="store_true", help="exit code 0 also when a job used more than it asked for")
+    add("--exit-zero", action="store_true", help="exit code 0 also when a job used more than it requested")
     add_fix_options(parser, "--fix", "write what those that used too much need into this spec of a workflow")
     add_filter_options(parser)
     add_store_option(parser)
@@ -126,11 +132,11 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
     from jobmeter.analyse.size import advise
     from jobmeter.store.query.history import name_histories, workflow_histories
 
-    asked = {job.step: job.requirement for job in plan.jobs}
+    requested = {job.step: job.requirement for job in plan.jobs}
     over: dict[str, Any] = {}
     for line in checked.violations:
         over.setdefault(line.job.step, []).append(line)
-    unknown = sorted(set(over) - set(asked))
+    unknown = sorted(set(over) - set(requested))
     if unknown:
         raise UsageError(f"{plan.path}: there is no job {unknown[0]!r} in it. Name the spec that these jobs are of.")
     workflow = chosen.workflow or store.find_workflow(plan.name)
@@ -145,14 +151,14 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
             # What it used until it failed is not what it needs; that it met a limit tells that it needs more.
             lines = [line for line in lines if line.cause]
         if lines:
-            sizes[step] = corrections(lines, advice.requirement(), asked[step])
+            sizes[step] = corrections(lines, advice.requirement(), requested[step])
         else:
             warn(f"{step}: none of its runs has completed, so what it needs is not known; it stays as it is")
     return rewrite(plan, sizes, diff=diff)
 
 
 def _object(found: Found, *, everything: bool) -> dict[str, Any]:
-    from jobmeter.analyse.opportunity import opportunities
+    from jobmeter.analyse.waste import wasted_requests
     from jobmeter.report.check import failure_object, line_object, opportunity_object
 
     violations = found.checked.violations
@@ -164,7 +170,7 @@ def _object(found: Found, *, everything: bool) -> dict[str, Any]:
         "violations": [line_object(line) for line in violations],
         "failures_count": found.failed,
         "failures": [failure_object(failure) for failure in found.checked.failures],
-        "opportunities": [opportunity_object(one) for one in opportunities(found.runs.rows)]
+        "opportunities": [opportunity_object(one) for one in wasted_requests(found.runs.rows)]
         if found.runs.is_all
         else [],
     }
@@ -235,13 +241,13 @@ def _print_failures(found: Found) -> None:
 
 
 def _print_opportunities(found: Found) -> None:
-    from jobmeter.analyse.opportunity import opportunities
+    from jobmeter.analyse.waste import wasted_requests
     from jobmeter.report.check import opportunity_text
 
-    some = opportunities(found.runs.rows) if found.runs.is_all else []
+    some = wasted_requests(found.runs.rows) if found.runs.is_all else []
     if not some:
         return
-    print("\nAsked for more than needed:")
+    print("\nRequested more than needed:")
     for one in some[:_HINTS]:
         print(f"  {opportunity_text(one)}")
     if len(some) > _HINTS:

@@ -17,12 +17,13 @@ from jobmeter.errors import UsageError
 from jobmeter.settings import key_list, resolve
 
 if TYPE_CHECKING:
-    from jobmeter.store import Row, Selection
+    from jobmeter.analyse.stored_run import StoredRun
+    from jobmeter.store import Selection
 
 _DEFAULT_FIELDS = ("id", "name", "status", "started", "wall_seconds")
 """Before the headline figures that are shown by default."""
 _SHOWN = 50
-"""Runs in a table when no limit is given; a script that asks for JSON or CSV gets all."""
+"""Runs in a table when no limit is given; a script that requests JSON or CSV gets all."""
 
 
 def main(arguments: list[str]) -> int:
@@ -115,8 +116,8 @@ def _unit(field: str) -> str:
     return "text" if "." in field else FIELDS[field].unit
 
 
-def _chosen(row: Row, fields: list[str]) -> Row:
-    """The fields asked for; what is not known stays absent."""
+def _chosen(row: StoredRun, fields: list[str]) -> StoredRun:
+    """The fields requested; what is not known stays absent."""
     found = {}
     for field in fields:
         name, _, key = field.partition(".")
@@ -126,7 +127,7 @@ def _chosen(row: Row, fields: list[str]) -> Row:
     return found
 
 
-def _print_json(rows: Iterable[Row], fields: list[str] | None) -> None:
+def _print_json(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
     """An array with one run a line, written as they come: a million of them need no memory."""
     before = "[\n"
     for row in rows:
@@ -135,7 +136,7 @@ def _print_json(rows: Iterable[Row], fields: list[str] | None) -> None:
     sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
 
 
-def _print_csv(rows: Iterable[Row], fields: list[str] | None) -> None:
+def _print_csv(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
     from jobmeter.store.query.fields import FIELDS
 
     columns = fields or list(FIELDS)
@@ -150,7 +151,7 @@ def _csv_value(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
-def _print_table(rows: list[Row], fields: list[str], limit: int | None) -> None:
+def _print_table(rows: list[StoredRun], fields: list[str], limit: int | None) -> None:
     from jobmeter.report.table import cell, heading, plain_table, rich_table
 
     more = limit is not None and len(rows) > limit

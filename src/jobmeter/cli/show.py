@@ -13,7 +13,7 @@ from jobmeter.settings import resolve
 
 
 def main(arguments: list[str]) -> int:
-    parser = Parser("show", "Show one run: how it ended, what it used beside what it asked for, and what stands out.")
+    parser = Parser("show", "Show one run: how it ended, what it used beside what it requested, and what stands out.")
     parser.add_argument(
         "run", nargs="?", default="last", metavar="RUN", help="id, unique prefix, name or `last` (the default)"
     )

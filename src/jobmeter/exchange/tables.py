@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.headline_table import HEADLINE
+from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.exchange.times import timestamp, utc
 from jobmeter.journal.reader import Journal, JournalWindow
 from jobmeter.model import Kind, Record
 from jobmeter.store.query.fields import FIELDS
 
 Row = dict[str, Any]
+"""A row of an exported table: a run, or a window of one."""
 
 _WHOLE = ("exit_code", "signal", *(figure.name for figure in HEADLINE if figure.is_whole))
 
@@ -42,14 +44,14 @@ def _type(name: str, unit: str) -> str:
     return "text" if unit == "json" else "number"
 
 
-def run_row(row: Row) -> Row:
-    """A run as the store tells it; labels and command only where there are any."""
-    return {name: value for name, value in row.items() if name in FIELDS and value not in (None, [], {})}
+def run_row(run: StoredRun) -> Row:
+    """A run as the store has it; labels and command only where there are any."""
+    return {name: value for name, value in run.items() if name in FIELDS and value not in (None, [], {})}
 
 
-def flat_row(row: Row) -> Row:
+def flat_row(run: StoredRun) -> Row:
     """A run for tables that hold no lists: the command as a shell would read it, labels and the like as JSON."""
-    flat = run_row(row)
+    flat = run_row(run)
     if "command" in flat:
         flat["command"] = shlex.join(flat["command"])
     for name, value in flat.items():

@@ -20,6 +20,7 @@ def summary_lines(record: Record, journal: str | None) -> list[str]:
     lines = [f"jobmeter: {record['name']} {in_words(result)} after {text(record['wall_seconds'], 'seconds')}"]
     rows = [
         *_figures(record),
+        *_requests(record),
         ("left", _left(record)),
         ("note", without_shepherd(record)),
         ("record", f"{record['id']}  {journal}" if journal else ""),
@@ -37,6 +38,15 @@ def _figures(record: Record) -> Iterator[tuple[str, str]]:
             lines.setdefault(row.summary.line, []).append((row, row.summary, figure))
     for name, parts in lines.items():
         yield name, _tagged(parts, record["requirement"])
+
+
+def _requests(record: Record) -> list[tuple[str, str]]:
+    """What it requested too little or too much of."""
+    if not record["requirement"]:
+        return []
+    from jobmeter.report.requests import request_lines
+
+    return request_lines(record)
 
 
 def _is_the_mean(row: HeadlineFigure, record: Record) -> bool:

@@ -14,7 +14,8 @@ from jobmeter.settings import label, one_of
 from jobmeter.units import parse_seconds
 
 if TYPE_CHECKING:
-    from jobmeter.store import Row, Selection, Store
+    from jobmeter.analyse.stored_run import StoredRun
+    from jobmeter.store import Selection, Store
 
 STATUSES = ("completed", "failed", "killed", "timeout", "oom", "cancelled", "detached", "running", "lost")
 
@@ -50,7 +51,7 @@ def selection(options: argparse.Namespace) -> Selection:
     )
 
 
-def named_runs(store: Store, names: Iterable[str]) -> list[Row]:
+def named_runs(store: Store, names: Iterable[str]) -> list[StoredRun]:
     """The rows of runs that are named by id, prefix, name or `last`, each once. UsageError for one there is not."""
     from jobmeter.store import Selection
 

@@ -15,7 +15,7 @@ from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 
 if TYPE_CHECKING:
-    from jobmeter.analyse.check import Row
+    from jobmeter.analyse.stored_run import StoredRun
     from jobmeter.workflow.plan import Plan
 
 _COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
@@ -46,7 +46,7 @@ def plan_to_fix(options: argparse.Namespace, option: str) -> Plan | None:
     return load_plan(options.spec)
 
 
-def check_it_is_theirs(plan: Plan, rows: Iterable[Row]) -> None:
+def check_it_is_theirs(plan: Plan, rows: Iterable[StoredRun]) -> None:
     """UsageError when these runs are of another workflow, or of no job in the spec."""
     from jobmeter.analyse.check import job_of
     from jobmeter.model import workflow_id
@@ -118,8 +118,8 @@ def _coloured(diff: str) -> str:
 
 
 def _changes(before: Plan, after: Plan) -> list[str]:
-    """What is asked for otherwise than before, by step: what several share changes for all of them."""
-    from jobmeter.analyse.check import CPU, MEMORY, RUNTIME
+    """What is requested otherwise than before, by step: what several share changes for all of them."""
+    from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
     from jobmeter.report.size import quantity
 
     told: dict[str, None] = {}
@@ -127,6 +127,6 @@ def _changes(before: Plan, after: Plan) -> list[str]:
         for resource in (CPU, MEMORY, RUNTIME):
             was, now = (getattr(job.requirement, resource.field) for job in (old, new))
             if was != now:
-                words = "not asked for" if was is None else quantity(was, resource)
+                words = "not requested" if was is None else quantity(was, resource)
                 told[f"{old.step}: {resource.key} {words} → {quantity(now, resource)}"] = None
     return list(told)

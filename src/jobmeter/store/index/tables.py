@@ -50,7 +50,7 @@ def _figure_column(figure: HeadlineFigure) -> Column[Any]:
 job_metadata = Table(
     "job_metadata",
     metadata,
-    # Numbers come first: SQLite reads a row only as far as the last column that is asked for.
+    # Numbers come first: SQLite reads a row only as far as the last column that is selected.
     Column("number", Integer, primary_key=True),
     Column("job_id", Text, nullable=False),
     Column("job_name", Text, nullable=False),

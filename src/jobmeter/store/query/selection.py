@@ -1,4 +1,4 @@
-"""Which runs are asked for, as a condition of SQL."""
+"""Which runs are selected, as a condition of SQL."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from jobmeter.errors import UsageError
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.expression import compile_expression, label_column
 from jobmeter.store.query.fields import check_field
-
-Row = dict[str, Any]
-"""One run: its fields by name; what is not known of it is absent."""
 
 
 class Selection(NamedTuple):
