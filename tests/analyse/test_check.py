@@ -1,4 +1,4 @@
-"""What counts as more than was asked for."""
+"""What counts as more than was requested."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse.check import Checked, Key, Tally, check, uses_more_cpus
+from jobmeter.analyse.check import Checked, Key, Tally, check
+from jobmeter.analyse.overuse import uses_more_cpus
 from jobmeter.model import Requirement
 
 GIB = 2**30
@@ -109,7 +110,7 @@ def test_each_attempt_is_judged_by_what_it_asked_for_itself() -> None:
 
 
 def attempts(*told: tuple[str, float, float]) -> list[dict[str, Any]]:
-    """Attempts at one job, newest first as in the store; each with how it ended, GiB asked for and GiB used."""
+    """Attempts at one job, newest first as in the store; each with how it ended, GiB requested and GiB used."""
     found = [
         row(status, id=f"run{number}", requirement_memory_bytes=asked * GIB, memory_peak_bytes=used * GIB,
             workflow="flow", workflow_run=1, workflow_job={"job_id": 15, "step": "train", "attempt": number})
@@ -123,19 +124,19 @@ def today(gigabytes: float) -> dict[Key, Requirement]:
 
 
 def test_who_completed_only_with_what_a_retry_gave_it_asks_for_too_little() -> None:
-    for asks in (today(8), {}):
-        (line,) = check(attempts(("oom", 8, 8), ("completed", 12, 10)), asks=asks).violations
+    for current in (today(8), {}):
+        (line,) = check(attempts(("oom", 8, 8), ("completed", 12, 10)), current=current).violations
         assert (1, "out of memory") == (line.job.attempt, line.cause)
 
 
 def test_an_attempt_that_asked_for_less_than_the_spec_does_today_is_settled() -> None:
     """The spec was corrected, and the same run resumed."""
     tried = attempts(("oom", 8, 8), ("oom", 12, 12), ("completed", 16, 13))
-    assert ([], []) == (check(tried, asks=today(16)).violations, check(tried, asks=today(16)).failures)
+    assert ([], []) == (check(tried, current=today(16)).violations, check(tried, current=today(16)).failures)
 
 
 def test_the_last_attempt_is_judged_whatever_the_spec_says_today() -> None:
-    (line,) = check(attempts(("completed", 8, 9)), asks=today(16)).violations
+    (line,) = check(attempts(("completed", 8, 9)), current=today(16)).violations
     assert 9 * GIB == line.used
 
 
@@ -153,7 +154,7 @@ def test_a_run_that_was_detached_is_judged_and_did_not_fail() -> None:
 
 def test_jobs_are_counted_and_not_their_attempts() -> None:
     rows = [*attempts(("failed", 8, 1), ("failed", 8, 1)), row("running", id="r"), row(id="n")]
-    assert Tally(3, running=1, asked_nothing=1) == check(rows).tally
+    assert Tally(3, running=1, requested_nothing=1) == check(rows).tally
 
 
 def test_jobs_of_several_workflows_come_one_workflow_after_the_other() -> None:

@@ -64,7 +64,7 @@ def test_a_real_change_below_the_threshold_is_small() -> None:
 def test_more_processes_are_neither_better_nor_worse() -> None:
     found = only(compare(runs("processes_peak", *[2] * 6), runs("processes_peak", *[4] * 6)))
     assert "change" == found.verdict
-    assert "processes at once rose by 100 % (95 % interval 100 to 100 %, p = 0.0022)" == in_words(found)
+    assert "processes rose by 100 % (95 % interval 100 to 100 %, p = 0.0022)" == in_words(found)
 
 
 def test_from_nothing_there_is_a_difference_and_no_ratio() -> None:

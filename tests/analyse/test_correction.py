@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Job, Line, Resource
+from jobmeter.analyse.check import Job, Line
 from jobmeter.analyse.correction import corrections
+from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.model import Requirement
 
 GIB = 2**30

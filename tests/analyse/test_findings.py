@@ -17,7 +17,7 @@ def kinds(run: Any, samples: list[Sample] | None = None) -> list[str]:
 
 
 def used(**figures: Any) -> Any:
-    """A run that used most of what it asked for, but for these figures."""
+    """A run that used most of what it requested, but for these figures."""
     usual = {"wall_seconds": 50.0, "cpu_mean_percent": 180.0, "cpu_seconds": 90.0, "memory_peak_bytes": 3 * GIB}
     return record("aaa1", requirement=ASKED, **{**usual, **figures})
 
@@ -39,7 +39,9 @@ def memory(*levels: float) -> list[Sample]:
         ({**used(cpu_peak_percent=231.0, cpu_mean_percent=220.0), "enforced": ["cpus"]}, []),
         (used(wall_seconds=61.0), ["over_runtime"]),
         (used(memory_peak_bytes=GIB), ["under_memory"]),
-        (used(cpu_mean_percent=30.0), ["under_cpus"]),
+        (used(cpu_mean_percent=30.0, cpu_peak_percent=60.0), ["under_cpus"]),
+        (used(cpu_mean_percent=30.0, cpu_peak_percent=190.0), []),
+        (used(memory_peak_bytes=4.03 * GIB), []),
         (used(memory_peak_bytes=GIB, wall_seconds=5.0), []),
         (used(wall_seconds=20.0), []),
         (record("aaa1", wall_seconds=50.0), []),
@@ -47,7 +49,8 @@ def memory(*levels: float) -> list[Sample]:
     ids=[
         "as asked", "over memory", "all of it", "over cpus", "a little over", "a peak a little over",
         "a peak over", "cpus enforced", "over time", "memory unused",
-        "cpus unused", "too short to matter", "time unused", "nothing measured",
+        "cpus unused", "cpus used for a while", "less than a percent over", "too short to matter", "time unused",
+        "nothing measured",
     ],
 )  # fmt: skip
 def test_use_is_held_against_what_was_asked_for(run: dict[str, Any], expected: list[str]) -> None:
@@ -63,7 +66,7 @@ def test_waste_is_not_told_of_a_figure_that_may_be_higher() -> None:
 def test_a_run_out_of_memory_is_told_with_what_to_ask_for() -> None:
     run = used(memory_peak_bytes=4 * GIB)
     run["outcome"] = {"status": "oom", "exit_code": None, "signal": 9}
-    assert ["It ran out of memory. Ask for more than 4 GiB."] == [finding.text for finding in findings(run)]
+    assert ["It ran out of memory. Request more than 4 GiB."] == [finding.text for finding in findings(run)]
 
 
 def test_a_process_that_the_oom_killer_took_is_told_though_the_job_went_on() -> None:
@@ -73,7 +76,7 @@ def test_a_process_that_the_oom_killer_took_is_told_though_the_job_went_on() -> 
 
 
 def test_problems_come_before_hints() -> None:
-    run = used(memory_peak_bytes=5 * GIB, cpu_mean_percent=10.0)
+    run = used(memory_peak_bytes=5 * GIB, cpu_mean_percent=10.0, cpu_peak_percent=10.0)
     run["provenance"] = {"left_running": 2, "collectors": {"perf": {"available": True, "failed": "no more"}}}
     assert ["over_memory", "left", "under_cpus", "incomplete"] == kinds(run)
 

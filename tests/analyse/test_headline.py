@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse.headline import CPU_SECONDS, memory_peak, usage
+from jobmeter.analyse import headline
+from jobmeter.analyse.headline import CPU_SECONDS, Described, Figure, Measured, Summary
+from jobmeter.analyse.headline_table import usage
 
 DESCRIBED = {
     "cgroup_cpu_seconds": {"quality": "exact"},
@@ -17,6 +19,10 @@ DESCRIBED = {
     "proc_pss_total": {"quality": "sampled"},
 }
 MIB = 2**20
+
+
+def peak_figure(summary: Summary, described: Described) -> Figure | None:
+    return headline.memory_peak(Measured(summary, described, 10.0))
 
 
 def totals(**values: float) -> dict[str, dict[str, Any]]:
@@ -330,7 +336,7 @@ MEMORY = [
 def test_the_peak_of_memory_is_what_could_not_be_reclaimed(
     values: dict[str, int], expected: tuple[int, str, str] | None
 ) -> None:
-    figure = memory_peak(peaks(**values), DESCRIBED)
+    figure = peak_figure(peaks(**values), DESCRIBED)
     assert expected == (None if figure is None else (figure["value"], figure["from"], figure["quality"]))
 
 
@@ -339,14 +345,14 @@ def test_a_source_that_missed_something_makes_the_peak_at_least_that() -> None:
     left = {**DESCRIBED, "cgroup_mem_peak": {"quality": "at least"}}
     unexplained = {**DESCRIBED, "proc_rss_total": {"quality": "at least"}}
     alone = {"rusage_maxrss": 50 * MIB, "proc_processes": 1}
-    figures = [memory_peak(peaks(**group), left), memory_peak(peaks(**alone), unexplained)]
+    figures = [peak_figure(peaks(**group), left), peak_figure(peaks(**alone), unexplained)]
     assert ["at least", "at least"] == [figure["quality"] for figure in figures if figure]
 
 
 def test_cpu_time_outside_the_group_says_that_memory_was_there_too() -> None:
     group = peaks(cgroup_mem_peak=100 * MIB, cgroup_held=99 * MIB, cgroup_file=0)
-    inside = memory_peak(group | totals(cgroup_cpu_seconds=2.0, rusage_cpu_seconds=2.01), DESCRIBED)
-    outside = memory_peak(group | totals(cgroup_cpu_seconds=1.0, rusage_cpu_seconds=2.0), DESCRIBED)
+    inside = peak_figure(group | totals(cgroup_cpu_seconds=2.0, rusage_cpu_seconds=2.01), DESCRIBED)
+    outside = peak_figure(group | totals(cgroup_cpu_seconds=1.0, rusage_cpu_seconds=2.0), DESCRIBED)
     assert inside is not None
     assert outside is not None
     assert ("exact", "at least") == (inside["quality"], outside["quality"])
@@ -373,6 +379,6 @@ def test_of_a_job_that_goes_on_unseen_every_total_is_at_least_that() -> None:
 def test_a_process_that_was_alone_as_far_as_was_seen_is_no_exact_peak() -> None:
     """The job's shepherd was killed: others may have gone unseen."""
     unsure = {**DESCRIBED, "proc_processes": {"quality": "at least"}}
-    figure = memory_peak(peaks(rusage_maxrss=50 * MIB, proc_processes=1), unsure)
+    figure = peak_figure(peaks(rusage_maxrss=50 * MIB, proc_processes=1), unsure)
     assert figure is not None
     assert "at least" == figure["quality"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse.size import Advice, Amount, Wish, advise
+from jobmeter.analyse.size import Advice, Amount, Policy, advise
 from jobmeter.model import Requirement
 
 GIB = 2**30
@@ -28,12 +28,12 @@ def part(advice: Advice, key: str) -> Amount:
 
 
 def memory(rows: list[dict[str, Any]], **wish: Any) -> float:
-    """GiB to ask for."""
-    return part(advise("train", rows, Wish(**wish)), "memory").ask / GIB
+    """GiB to request."""
+    return part(advise("train", rows, Policy(**wish)), "memory").request / GIB
 
 
 def runtime(rows: list[dict[str, Any]], **wish: Any) -> float:
-    return part(advise("train", rows, Wish(**wish)), "runtime").ask
+    return part(advise("train", rows, Policy(**wish)), "runtime").request
 
 
 def histories(seed: int, count: int, deviation: float) -> list[dict[str, Any]]:
@@ -45,9 +45,9 @@ def histories(seed: int, count: int, deviation: float) -> list[dict[str, Any]]:
 def test_no_more_next_runs_fail_than_the_target_allows(target: float, count: int, deviation: float) -> None:
     over = 0.0
     for seed in range(100):
-        advice = advise("train", histories(seed, count, deviation), Wish(target, below_peak=True))
+        advice = advise("train", histories(seed, count, deviation), Policy(target, below_peak=True))
         for key, median in (("memory", 4 * GIB), ("runtime", 900.0)):
-            over += math.erfc(math.log(part(advice, key).ask / median) / deviation / math.sqrt(2)) / 2
+            over += math.erfc(math.log(part(advice, key).request / median) / deviation / math.sqrt(2)) / 2
     assert over / 100 <= 1 - target
 
 
@@ -83,7 +83,7 @@ def test_a_sweep_is_as_safe_as_its_largest_job() -> None:
         rows = [
             run(level * math.exp(rng.gauss(0, 0.2)), name=f"job{level}") for _ in range(4) for level in (1, 2, 3, 4, 8)
         ]
-        ask = part(advise("job{i}", rows, Wish(0.98, below_peak=True)), "memory").ask
+        ask = part(advise("job{i}", rows, Policy(0.98, below_peak=True)), "memory").request
         over += math.erfc(math.log(ask / (8 * GIB)) / 0.2 / math.sqrt(2)) / 2
     assert over / 100 <= 0.01
 
@@ -99,16 +99,16 @@ def test_of_a_sweep_that_ran_once_it_is_the_margin_of_one_run_of_its_largest() -
 def test_a_sweep_whose_jobs_hardly_differ_needs_no_such_margin() -> None:
     rows = [run(4 + number % 7 / 100, 600 + number % 5, name=f"seed{number}") for number in range(100)]
     advice = advise("seed{i}", rows)
-    assert (True, True) == (part(advice, "memory").ask < 4.8 * GIB, part(advice, "runtime").ask < 800)
-    assert part(advise("seed{i}", rows[:5] + rows), "memory").ask < 4.8 * GIB
+    assert (True, True) == (part(advice, "memory").request < 4.8 * GIB, part(advice, "runtime").request < 800)
+    assert part(advise("seed{i}", rows[:5] + rows), "memory").request < 4.8 * GIB
     assert advice.fails is not None
     one_is_large = [*rows, run(40, name="large")]
-    assert part(advise("seed{i}", one_is_large), "memory").ask >= 60 * GIB
+    assert part(advise("seed{i}", one_is_large), "memory").request >= 60 * GIB
 
 
 def test_what_is_expected_to_fail_is_within_the_target_and_asked_for_less_more_fails() -> None:
     rows = histories(1, 100, 0.3)
-    shares = [advise("train", rows, Wish(target, below_peak=True)).fails for target in (0.8, 0.95, 0.999)]
+    shares = [advise("train", rows, Policy(target, below_peak=True)).fails for target in (0.8, 0.95, 0.999)]
     known = [share for share in shares if share is not None]
     assert sorted(known, reverse=True) == known
     assert all(share <= 1 - target for share, target in zip(known, (0.8, 0.95, 0.999)))
@@ -137,14 +137,14 @@ def test_after_a_large_past_the_runtime_falls_and_memory_does_not() -> None:
 
 def test_a_peak_older_than_the_history_counts_too() -> None:
     advice = advise("train", [run(1)] * 10, older_peak=5 * GIB)
-    assert part(advice, "memory").ask >= 5 * GIB
-    assert part(advise("train", [run(1)] * 10, Wish(below_peak=True), older_peak=5 * GIB), "memory").ask < 2 * GIB
+    assert part(advice, "memory").request >= 5 * GIB
+    assert part(advise("train", [run(1)] * 10, Policy(below_peak=True), older_peak=5 * GIB), "memory").request < 2 * GIB
 
 
 def test_of_one_run_the_spread_is_unknown_and_it_says_so() -> None:
     advice = advise("train", [run(4, 600.0)])
     amounts = [part(advice, key) for key in ("memory", "runtime")]
-    assert [6.5 * GIB, 1200.0] == [pytest.approx(amounts[0].ask, rel=0.05), amounts[1].ask]
+    assert [6.5 * GIB, 1200.0] == [pytest.approx(amounts[0].request, rel=0.05), amounts[1].request]
     assert None is advice.fails
     assert all("how runs differ is not known" in amount.reason for amount in amounts)
 
@@ -153,14 +153,14 @@ def test_of_one_run_the_spread_is_unknown_and_it_says_so() -> None:
 def test_of_very_few_runs_absurd_multiples_are_capped_and_it_says_so(count: int, most: float) -> None:
     rows = [run(size) for size in (1.0, 4.0, 2.0, 3.0)[:count]]
     amount = part(advise("train", rows), "memory")
-    assert 4 < amount.ask / GIB <= 4 * most * 1.1
+    assert 4 < amount.request / GIB <= 4 * most * 1.1
     assert f"so {most:g} times that" in amount.reason
 
 
 def test_out_of_memory_is_a_lower_bound_from_which_clearly_more_is_asked() -> None:
     rows = [run(8, 300.0, "oom", requirement_memory_bytes=8 * GIB), *[run(5)] * 3]
     amount = part(advise("train", rows), "memory")
-    assert amount.ask >= 12 * GIB
+    assert amount.request >= 12 * GIB
     assert "8 GiB was not enough and no run is known to have used more" in amount.reason
     assert None is amount.fails
 
@@ -178,7 +178,7 @@ def test_out_of_memory_below_what_others_needed_is_nothing_new() -> None:
 def test_when_nothing_succeeded_it_is_a_guess_and_says_so() -> None:
     advice = advise("train", [run(8, 300.0, "oom", requirement_memory_bytes=8 * GIB)])
     amount = part(advice, "memory")
-    assert (True, None) == (amount.ask >= 16 * GIB, advice.fails)
+    assert (True, None) == (amount.request >= 16 * GIB, advice.fails)
     assert "no run has completed" in amount.reason
     assert "a guess" in amount.reason
 
@@ -211,13 +211,16 @@ def test_a_limit_that_was_met_once_and_long_ago_is_forgotten_where_peaks_may_be(
 def test_a_limit_below_what_a_failed_run_used_is_no_reason() -> None:
     rows = [*[run(1)] * 6, run(9, 60.0, "failed"), run(4, 60.0, "oom", requirement_memory_bytes=4 * GIB)]
     amount = part(advise("train", rows), "memory")
-    assert (True, "not below the largest seen, 9 GiB; rounded up to 9.5 GiB") == (amount.ask >= 9 * GIB, amount.reason)
+    assert (True, "not below the largest seen, 9 GiB; rounded up to 9.5 GiB") == (
+        amount.request >= 9 * GIB,
+        amount.reason,
+    )
 
 
 @pytest.mark.parametrize("target", [1e-300, 0.99999, 0.9999999999999999])
 def test_no_target_is_too_extreme_and_none_is_said_to_be_certain(target: float) -> None:
-    amount = part(advise("train", [run(1)] * 10, Wish(target)), "memory")
-    assert GIB < amount.ask < 3 * GIB
+    amount = part(advise("train", [run(1)] * 10, Policy(target)), "memory")
+    assert GIB < amount.request < 3 * GIB
     assert "100 %" not in amount.reason
 
 
@@ -235,12 +238,12 @@ def test_running_runs_tell_nothing_yet() -> None:
 def test_cpus_are_enough_that_check_is_clean_and_a_much_lower_mean_is_told() -> None:
     rows = [run(1, cpu_peak_percent=390.0, cpu_mean_percent=55.0), run(1, cpu_peak_percent=101.0)]
     amount = part(advise("train", rows), "cpus")
-    assert 4 == amount.ask
+    assert 4 == amount.request
     assert "on average" in amount.reason
 
 
 def test_a_busy_single_thread_needs_one_cpu() -> None:
-    assert 1 == part(advise("train", [run(1, cpu_peak_percent=101.3, cpu_mean_percent=99.9)]), "cpus").ask
+    assert 1 == part(advise("train", [run(1, cpu_peak_percent=101.3, cpu_mean_percent=99.9)]), "cpus").request
 
 
 def test_a_job_that_only_waits_is_not_said_to_use_less_on_average() -> None:
@@ -250,7 +253,7 @@ def test_a_job_that_only_waits_is_not_said_to_use_less_on_average() -> None:
 
 def test_who_used_all_the_cpus_there_were_may_use_more() -> None:
     rows = [run(1, cpu_peak_percent=199.0, cpu_mean_percent=180.0, requirement_cpus=2)]
-    assert "all it asked for" in part(advise("train", rows), "cpus").reason
+    assert "all it requested" in part(advise("train", rows), "cpus").reason
     assert "all the machine has" in part(advise("train", rows, machine_cpus=2), "cpus").reason
 
 
@@ -291,7 +294,7 @@ def test_reasons_tell_what_was_added_and_rounded() -> None:
 
 
 def test_amounts_are_such_as_people_write() -> None:
-    sizes = [part(advise("train", [run(gigabytes)] * 30), "memory").ask for gigabytes in (0.01, 0.3, 3, 30)]
+    sizes = [part(advise("train", [run(gigabytes)] * 30), "memory").request for gigabytes in (0.01, 0.3, 3, 30)]
     assert [0, 0, 0, 0] == [size % step for size, step in zip(sizes, (16 * MIB, 16 * MIB, 128 * MIB, GIB // 2))]
     times = [runtime([run(1, seconds)] * 30) for seconds in (0.01, 50, 1000, 20000)]
     assert [5, 0, 0] == [times[0], times[2] % 60, times[3] % 300]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.analyse.statistics import group, position, quantile, rates, spread, together
+from jobmeter.analyse.statistics import FIGURES, RunFigures, group, position, quantile, rates, spread, together
 
 GIB = 2.0**30
+
+
+def run(*values: float | str | None) -> RunFigures:
+    """A run of `train`: its status, wall and CPU time, peak and mean of memory, and the CPUs that it requested."""
+    names = ("status", "wall_seconds", "cpu_seconds", "memory_peak_bytes", "memory_mean_bytes", "requirement_cpus")
+    figures = dict(zip(names, values))
+    return "train", *(figures[name] for name in FIGURES)
 
 
 def test_quantiles_lie_between_values_as_numpy_has_them() -> None:
@@ -28,11 +35,10 @@ def test_of_no_values_nothing_is_told() -> None:
 
 def test_a_group_is_told_by_counts_sums_and_efficiency() -> None:
     runs = [
-        # group, status, wall, CPU, memory peak, memory mean, CPUs asked for
-        ("train", "completed", 3600.0, 7200.0, 4 * GIB, 2 * GIB, 4.0),
-        ("train", "failed", 1800.0, 900.0, 8 * GIB, 4 * GIB, 1.0),
-        ("train", "running", None, None, None, None, 2.0),
-        ("train", "detached", None, None, None, None, 2.0),
+        run("completed", 3600.0, 7200.0, 4 * GIB, 2 * GIB, 4.0),
+        run("failed", 1800.0, 900.0, 8 * GIB, 4 * GIB, 1.0),
+        run("running", None, None, None, None, 2.0),
+        run("detached", None, None, None, None, 2.0),
     ]
     (found,) = group(runs)
     told = rates(found.totals)

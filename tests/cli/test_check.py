@@ -36,7 +36,7 @@ def job(
 
 
 def pipeline(run: int = 1) -> list[Any]:
-    """The workflow of the docs: preparing asks for much too much, training for too little of everything."""
+    """The workflow of the docs: preparing requests much too much, training for too little of everything."""
     return [
         job(14, "preprocess", run=run, wall_seconds=600.0, memory_peak_bytes=1.2 * GIB,
             requirement={"memory_bytes": 8 * GIB}),
@@ -73,8 +73,8 @@ def test_the_example_comes_out_to_the_letter(jobmeter: Commands) -> None:
         "15 · train_model · CPU · 800% (8 cores) · 950.5% · +18.8%",
         "15 · train_model · Runtime · 2h 0m 0s · 2h 45m 0s · +37.5%",
     ] == table(done.out)
-    assert done.out.startswith("1 of 2 jobs used more than it asked for\n")
-    assert "preprocess: asked for 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run" in done.out
+    assert done.out.startswith("1 of 2 jobs used more than it requested\n")
+    assert "preprocess: requested 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run" in done.out
     assert (1, "") == (done.code, done.err)
 
 
@@ -130,7 +130,7 @@ def test_runs_of_a_workflow_are_kept_apart(jobmeter: Commands) -> None:
 
 def test_who_stayed_within_is_one_line(jobmeter: Commands) -> None:
     run = record("aaaa", "train", wall_seconds=1.0, requirement={"runtime_seconds": 4})
-    assert (0, "The job stayed within what it asked for\n", "") == having(jobmeter, run)("check", "train")
+    assert (0, "The job stayed within what it requested\n", "") == having(jobmeter, run)("check", "train")
 
 
 def test_exit_zero_tells_the_same_and_exits_so(jobmeter: Commands) -> None:
@@ -167,7 +167,7 @@ def test_failed_jobs_are_told_with_their_cause(jobmeter: Commands) -> None:
 def test_filters_choose_among_all_runs(jobmeter: Commands) -> None:
     having(jobmeter, *pipeline(1), *pipeline(2))
     assert 4 == told(jobmeter, "--since", "2026-01-01")["total_results"]
-    assert jobmeter("check", "--since", "2026-01-01").out.startswith("2 of 4 jobs used more than they asked for\n")
+    assert jobmeter("check", "--since", "2026-01-01").out.startswith("2 of 4 jobs used more than they requested\n")
     assert 2 == told(jobmeter, "--name", "train*")["total_results"]
     assert 1 == told(jobmeter, "--name", "train*", "ml-training-pipeline")["total_results"]
 
@@ -329,7 +329,7 @@ def test_who_used_more_cpus_than_requested_is_flagged_unless_the_kernel_kept_it_
     place = ["--quiet", "--store", str(jobmeter.folder)]
     really("run", *place, "--name", "hog", "--cpus", "0.02", "--", sys.executable, f"{tmp_path}/hog.py", "cpu")
     assert ["CPU"] == [line["resource_type"] for line in told(jobmeter, "hog")["violations"]]
-    assert "It used more CPU than it asked for" in jobmeter("show", "hog").out
+    assert "It used more CPU than it requested" in jobmeter("show", "hog").out
 
     # So little that it would get more on any machine, also on a busy one: only the limit keeps it down.
     burn = "import time\nwhile time.process_time() < 0.3: pass"
@@ -384,7 +384,7 @@ def test_attempts_are_counted_as_one_job_and_a_job_that_completed_at_last_did_no
         job(1, "a", attempt=2, wall_seconds=1.0, requirement={"runtime_seconds": 60}),
         job(2, "b", wall_seconds=1.0, requirement={"runtime_seconds": 60}),
     )
-    assert (0, "All 2 jobs stayed within what they asked for\n", "") == jobmeter("check")
+    assert (0, "All 2 jobs stayed within what they requested\n", "") == jobmeter("check")
     found = told(jobmeter)
     assert (2, 0, []) == (found["total_results"], found["failures_count"], found["failures"])
 
@@ -403,7 +403,7 @@ def test_of_very_many_runs_attempts_are_one_job_too(jobmeter: Commands, monkeypa
     monkeypatch.setattr("jobmeter.store.query.overuse.MANY", 1)
     assert {**plain, "opportunities": []} == told(jobmeter)
     assert (3, 1, 1) == (plain["total_results"], plain["failures_count"], plain["over_utilization_count"])
-    assert "None of 2 jobs used more than it asked for\n" == jobmeter("check", "--status", "completed").out
+    assert "None of 2 jobs used more than it requested\n" == jobmeter("check", "--status", "completed").out
 
 
 def test_failures_stand_alone_where_nothing_else_is_told(jobmeter: Commands) -> None:
@@ -411,7 +411,7 @@ def test_failures_stand_alone_where_nothing_else_is_told(jobmeter: Commands) -> 
     crash["outcome"].update(exit_code=3)
     done = having(jobmeter, crash, job(5, "other", "lost", wall_seconds=1.0))("check")
     assert "\n2 jobs failed:\n  4  crash  failed with exit code 3\n  5  other  lost" in done.out
-    assert done.out.startswith("1 of 2 jobs stayed within what it asked for; 1 asked for nothing\n")
+    assert done.out.startswith("1 of 2 jobs stayed within what it requested; 1 requested nothing\n")
 
 
 def test_a_peak_of_cpu_of_too_short_a_run_is_marked(jobmeter: Commands) -> None:

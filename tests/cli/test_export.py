@@ -20,6 +20,7 @@ from jobmeter.cli.main import main
 from jobmeter.exchange.tables import run_columns
 from tests.exchange.reading import FIXTURES
 from tests.records import parse_record
+from tests.runs import keep, record
 
 FILES = sorted(str(path) for path in FIXTURES.iterdir() if "usage" not in path.name)
 
@@ -211,3 +212,14 @@ def test_what_cannot_be_done_is_one_line(kept: Kept, arguments: list[str], why: 
 def test_an_empty_store_gives_the_header_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["export", "--store", str(tmp_path / "none")])
     assert [",".join(column.name for column in run_columns())] == capfd.readouterr().out.splitlines()
+
+
+def test_parquet_holds_what_is_a_list_elsewhere(kept: Kept) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run = record("abcd2345", memory_peak_bytes=5)
+    run["usage"]["memory_peak_bytes"]["quality"] = "at least"
+    keep(kept.location, {**run, "enforced": ["cpus", "memory"]})
+    path = str(kept.folder / "one.parquet")
+    assert 0 == kept.call("export", "abcd2345", "-o", path)[0]
+    (row,) = parquet.read_table(path).to_pylist()
+    assert (["cpus", "memory"], ["memory_peak_bytes"]) == (json.loads(row["enforced"]), json.loads(row["at_least"]))

@@ -8,9 +8,11 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobmeter.analyse.headline_table import HEADLINE
 from tests.cli.listing import Commands
 from tests.runs import record
 from tests.store.kept import five, kept
@@ -84,6 +86,15 @@ def test_a_figure_that_may_be_higher_says_so(jobmeter: Commands) -> None:
     run = record("aaa1", cpu_seconds=2.0, memory_peak_bytes=1 << 30)
     run["usage"]["memory_peak_bytes"]["quality"] = "at least"
     assert "2.00 s      ≥ 1 GiB" in jobmeter.keep(run)("ls").out
+
+
+def test_every_figure_that_may_be_higher_says_so(jobmeter: Commands) -> None:
+    figures: dict[str, Any] = {figure.name: 1.0 for figure in HEADLINE}
+    run = record("aaa1", **figures)
+    for figure in run["usage"].values():
+        figure["quality"] = "at least"
+    cells = jobmeter.keep(run)("ls", "--fields", ",".join(run["usage"])).out.splitlines()[1]
+    assert len(HEADLINE) == cells.count("≥")
 
 
 def test_a_name_that_would_move_the_cursor_is_shown_harmless(jobmeter: Commands) -> None:

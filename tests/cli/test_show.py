@@ -31,7 +31,7 @@ def test_a_run_is_shown_with_usage_beside_requirement_source_quality_course_and_
         "started    2026-01-31 12:00:00, by me on here",
         "labels     team=a",
         "",
-        "                used  asked for  of it  quality  source",
+        "                used  requested  of it  quality  source",
         "wall time    30.00 s     1m 0s   50 %",
     ][:8] == out.splitlines()[:8]
     assert "CPU mean        90 %      200 %   45 %  exact    test" in out
@@ -39,7 +39,7 @@ def test_a_run_is_shown_with_usage_beside_requirement_source_quality_course_and_
     assert "CPU        ███  0 to 80 %" in out
     assert "memory     ▃▆█  0 to 100 MiB" in out
     assert "  7   26.00 s      512 MiB  30.00 s  python x" in out
-    assert "- It used 25% of the memory it asked for: 1 GiB of 4 GiB." in out
+    assert "- It used 25% of the memory it requested: 1 GiB of 4 GiB." in out
     assert f"journal    {journal_of(jobmeter.folder, 'aaa1')}" in out
 
 

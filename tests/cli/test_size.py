@@ -72,16 +72,16 @@ def test_a_workflow_is_sized_by_step_and_without_names_it_is_that_of_the_newest_
 def test_the_table_is_followed_by_the_reasons(known: Commands) -> None:
     table, reasons = known("size", "train").out.split("\n\n")
     headings = [part.strip() for part in table.splitlines()[0].split("  ") if part.strip()]
-    assert ["Job Name", "Resource", "Asks Today", "Should Ask", "Most Seen"] == headings
+    assert ["Job Name", "Resource", "Requested", "Advised", "Most Used"] == headings
     assert ["train", "Memory", "16", "GiB"] == table.splitlines()[1].split()[:4]
     lines = reasons.splitlines()
-    assert lines[0].startswith("train: 40 runs, 40 completed; expected to fail still: ")
-    assert "; what it asks for today wastes 1.99 GB-h and 0.537 core-h a run" in lines[0]
+    assert lines[0].startswith("train: 40 runs, 40 completed; expected failure rate: ")
+    assert "; what it requests today wastes 1.99 GB-h and 0.537 core-h a run" in lines[0]
     assert lines[1].startswith("  Memory:  40 runs needed up to 4.2 GiB; 99.5 % of the next stay below")
 
 
 def test_of_one_run_what_would_fail_is_unknown(known: Commands) -> None:
-    assert "once: 1 run, 1 completed; expected to fail still: unknown" in known("size", "once").out
+    assert "once: 1 run, 1 completed; expected failure rate: unknown" in known("size", "once").out
 
 
 @pytest.mark.parametrize("target", ["0.5", "0.999", "99%"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse import headline
+from jobmeter.analyse import headline, headline_table
 from jobmeter.exchange import duct, gnutime, nextflow, slurm
 from jobmeter.exchange.foreign import Facts, run_of, stable_id
 from jobmeter.model import Measurement, Outcome, Status
@@ -46,7 +46,7 @@ def test_our_own_figure_goes_before_theirs() -> None:
         "ps_cpu_seconds": {"total": 1.0},
         "slurm_cpu_seconds": {"total": 9.0},
     }
-    usage = headline.usage(summary, {}, 10.0)
+    usage = headline_table.usage(summary, {}, 10.0)
     assert ("ps_rss_total", "ps_cpu_seconds") == (usage["memory_peak_bytes"]["from"], usage["cpu_seconds"]["from"])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.analyse.check import CPU, MEMORY, RUNTIME, Failure, Job, Line, Resource, Tally
-from jobmeter.analyse.opportunity import Opportunity
+from jobmeter.analyse.check import Failure, Job, Line, Tally
+from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
+from jobmeter.analyse.waste import Waste
 from jobmeter.report.check import amount, cells, failure_lines, headline, opportunity_text, signed_percent, style
 
 GIB = 2**30
@@ -64,36 +65,36 @@ def test_half_a_tenth_of_a_percent_is_rounded_away_from_zero(value: float, expec
 
 def test_the_headline_counts_jobs_and_not_lines() -> None:
     two = [line(MEMORY, 1, 2), line(RUNTIME, 1, 2)]
-    assert "1 of 14 jobs used more than it asked for" == headline(two, Tally(14))
+    assert "1 of 14 jobs used more than it requested" == headline(two, Tally(14))
     other = line(MEMORY, 1, 2)._replace(job=Job(3, "a", "a", 1, "run3"))
-    assert "2 of 14 jobs used more than they asked for" == headline([*two, other], Tally(14))
-    assert "All 14 jobs stayed within what they asked for" == headline([], Tally(14))
-    assert "The job stayed within what it asked for" == headline([], Tally(1))
-    assert "The job used more than it asked for" == headline(two, Tally(1))
+    assert "2 of 14 jobs used more than they requested" == headline([*two, other], Tally(14))
+    assert "All 14 jobs stayed within what they requested" == headline([], Tally(14))
+    assert "The job stayed within what it requested" == headline([], Tally(1))
+    assert "The job used more than it requested" == headline(two, Tally(1))
 
 
 def test_who_asked_for_nothing_is_not_said_to_have_kept_to_it() -> None:
-    assert "The job asked for nothing" == headline([], Tally(1, asked_nothing=1))
-    assert "None of 14 jobs asked for anything" == headline([], Tally(14, asked_nothing=14))
-    expected = "5 of 14 jobs stayed within what they asked for; 9 asked for nothing"
-    assert expected == headline([], Tally(14, asked_nothing=9))
+    assert "The job requested nothing" == headline([], Tally(1, requested_nothing=1))
+    assert "None of 14 jobs requested anything" == headline([], Tally(14, requested_nothing=14))
+    expected = "5 of 14 jobs stayed within what they requested; 9 requested nothing"
+    assert expected == headline([], Tally(14, requested_nothing=9))
 
 
 def test_jobs_that_still_run_are_told_as_such() -> None:
     assert "The job is still running" == headline([], Tally(1, running=1))
     assert "All 2 jobs are still running" == headline([], Tally(2, running=2))
-    assert "1 of 2 jobs stayed within what it asked for; 1 is still running" == headline([], Tally(2, running=1))
+    assert "1 of 2 jobs stayed within what it requested; 1 is still running" == headline([], Tally(2, running=1))
     over = [line(MEMORY, 1, 2)]
-    assert "1 of 3 jobs used more than it asked for; 2 are still running" == headline(over, Tally(3, running=2))
+    assert "1 of 3 jobs used more than it requested; 2 are still running" == headline(over, Tally(3, running=2))
 
 
 def test_attempts_of_one_job_are_one_job_in_the_headline() -> None:
     first, second = (
         line(MEMORY, 1, 2)._replace(job=Job(15, "a", "a", attempt, f"run{attempt}", "flow", 1)) for attempt in (1, 2)
     )
-    assert "1 of 9 jobs used more than it asked for" == headline([first, second], Tally(9))
+    assert "1 of 9 jobs used more than it requested" == headline([first, second], Tally(9))
     other_run = second._replace(job=second.job._replace(workflow_run=2))
-    assert "2 of 9 jobs used more than they asked for" == headline([first, other_run], Tally(9))
+    assert "2 of 9 jobs used more than they requested" == headline([first, other_run], Tally(9))
 
 
 def test_failures_are_aligned() -> None:
@@ -112,10 +113,10 @@ def test_only_what_is_over_is_red(content: str, expected: str) -> None:
 
 
 def test_an_opportunity_says_what_it_would_free() -> None:
-    memory = Opportunity("preprocess", MEMORY, 1, 8 * GIB, 1.2 * GIB, 6.5 * GIB, 6.5 / 6 * GIB)
+    memory = Waste("preprocess", MEMORY, 1, 8 * GIB, 1.2 * GIB, 6.5 * GIB, 6.5 / 6 * GIB)
     assert (
-        "preprocess: asked for 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run"
+        "preprocess: requested 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run"
         == opportunity_text(memory)
     )
-    cpus = Opportunity("preprocess", CPU, 1, 8, 1.9, 6, 1.0)
-    assert "preprocess: asked for 8 CPUs, used 1.9 at most: 6 less would free 1 core-h a run" == opportunity_text(cpus)
+    cpus = Waste("preprocess", CPU, 1, 8, 1.9, 6, 1.0)
+    assert "preprocess: requested 8 CPUs, used 1.9 at most: 6 less would free 1 core-h a run" == opportunity_text(cpus)

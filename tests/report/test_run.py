@@ -98,3 +98,24 @@ def test_of_one_that_is_measured_no_longer_nothing_is_left() -> None:
     # `attach` that was stopped: what goes on is what it says in the first line.
     stopped = record({}, outcome={"status": "detached", "exit_code": None, "signal": None}, left_running=1)
     assert ["jobmeter: train detached (it went on) after 12.30 s"] == summary_lines(stopped, None)
+
+
+@pytest.mark.parametrize(
+    ("usage", "requirement", "status", "expected"),
+    [
+        ({"memory_peak_bytes": figure(5 * GIB, "rusage_maxrss", "at least")}, {"memory_bytes": 4 * GIB}, "completed",
+         ["  too little Memory at least 5 GiB of the 4 GiB requested"]),
+        ({"memory_peak_bytes": figure(4 * GIB, "cgroup_mem_peak")}, {"memory_bytes": 4 * GIB}, "oom",
+         ["  too little out of memory with the 4 GiB requested"]),
+        ({"memory_peak_bytes": figure(GIB, "cgroup_mem_peak")}, {"memory_bytes": 8 * GIB}, "completed",
+         ["  too much   requested 8.00 GB, used 1.00 GB at most: 6.75 GB less would free 0.0231 GB-h a run"]),
+        ({}, {"runtime_seconds": 10.0}, "completed", ["  too little Runtime 12.30 s of the 10.00 s requested"]),
+        ({"memory_peak_bytes": figure(3 * GIB, "cgroup_mem_peak")}, {"memory_bytes": 4 * GIB}, "completed", []),
+    ],
+)  # fmt: skip
+def test_what_was_requested_too_little_or_too_much_is_reported(
+    usage: dict[str, dict[str, Any]], requirement: dict[str, float], status: str, expected: list[str]
+) -> None:
+    outcome = {"status": status, "exit_code": 0, "signal": None}
+    lines = summary_lines(record(usage, requirement=requirement, outcome=outcome), None)
+    assert expected == [line for line in lines if line.startswith("  too ")]

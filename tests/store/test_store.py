@@ -130,6 +130,14 @@ def test_an_index_of_an_older_version_is_made_anew(tmp_path: Path) -> None:
     assert before == answers(opened(tmp_path))
 
 
+def test_an_index_of_other_columns_is_made_anew(tmp_path: Path) -> None:
+    before = answers(kept(tmp_path, *five()))
+    with sqlite3.connect(tmp_path / "index.db") as index:
+        index.execute("update index_state set value = 'another' where name = 'layout'")
+        index.execute("alter table job_metadata drop column read_bytes")
+    assert before == answers(opened(tmp_path))
+
+
 def test_people_find_runs_and_their_course_with_sqlite3(tmp_path: Path) -> None:
     kept(tmp_path, *five())
     with sqlite3.connect(tmp_path / "index.db") as index:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.analyse.permutation import CONFIDENCE, evidence
 from jobmeter.units import text
 
@@ -21,13 +22,7 @@ class Measure(NamedTuple):
 
 MEASURES = (
     Measure("wall_seconds", "wall time", "seconds", True),
-    Measure("cpu_seconds", "CPU time", "seconds", True),
-    Measure("cpu_mean_percent", "mean CPU", "percent", False),
-    Measure("memory_peak_bytes", "memory peak", "bytes", True),
-    Measure("memory_mean_bytes", "mean memory", "bytes", True),
-    Measure("read_bytes", "data read", "bytes", True),
-    Measure("write_bytes", "data written", "bytes", True),
-    Measure("processes_peak", "processes at once", "count", False),
+    *(Measure(figure.name, figure.heading, figure.unit, figure.is_cost) for figure in HEADLINE if figure.in_compare),
 )
 
 

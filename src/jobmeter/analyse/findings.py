@@ -1,24 +1,24 @@
-"""What of a run is worth telling: over-use, waste, want of memory, steady growth, figures that are incomplete."""
+"""What of a run is worth reporting: over-use, waste, want of memory, steady growth, figures that are incomplete."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobmeter.analyse.check import is_over_cpus
 from jobmeter.analyse.outcome import in_words, outcome_of, signal_name, without_shepherd
+from jobmeter.analyse.overuse import Verdict, met_limit, overuses
+from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
+from jobmeter.analyse.stored_run import StoredRun, of_record
 from jobmeter.analyse.timeline import Sample
-from jobmeter.model import Quality, Status
-from jobmeter.record.read import figure_value, measured
+from jobmeter.analyse.waste import wasted_requests
+from jobmeter.model import Status
+from jobmeter.record.read import measured
 from jobmeter.units import text
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
-_WASTE = 0.5
-"""A run that used less of what it asked for than this share left much unused."""
-_LONG = 10.0
-"""Seconds below which waste is not worth telling."""
+_WORDS = {MEMORY: "memory", CPU: "CPU", RUNTIME: "time"}
 _FEW = 8
 _GROWTH = 1.3
 _STEADY = 0.9
@@ -26,7 +26,7 @@ _THROTTLED = 0.05
 
 
 class Finding(NamedTuple):
-    """One thing to tell."""
+    """One thing to report."""
 
     # oom, over_memory, over_cpus, over_runtime, under_memory, under_cpus, growth, throttled, left, shepherd, incomplete
     kind: str
@@ -35,11 +35,12 @@ class Finding(NamedTuple):
 
 
 def findings(record: Record, samples: Sequence[Sample] = ()) -> list[Finding]:
-    """What stands out, problems first. Nothing is told of a figure that was not measured."""
+    """What stands out, problems first. Nothing is reported of a figure that was not measured."""
+    run = of_record(record)
     found = [
-        *_out_of_memory(record),
-        *_over(record),
-        *_under(record),
+        *_out_of_memory(record, run),
+        *_over(run),
+        *_under(run),
         *_growth(samples),
         *_throttled(record),
         *_left(record),
@@ -65,63 +66,54 @@ def oom_kills(record: Record) -> int:
     return int(measured(record, "cgroup_oom_kills").get("total", 0))
 
 
-def _out_of_memory(record: Record) -> list[Finding]:
+def _out_of_memory(record: Record, run: StoredRun) -> list[Finding]:
     kills = oom_kills(record)
-    if record["outcome"]["status"] == Status.OOM:
-        asked = record.get("requirement", {}).get("memory_bytes")
-        hint = f" Ask for more than {text(asked, 'bytes')}." if asked else ""
-        return [Finding("oom", "problem", f"It ran out of memory.{hint}")]
+    if run["status"] == MEMORY.met_by:
+        return [Finding("oom", "problem", f"It ran out of memory{_of_which(run)}")]
     if kills:
         who = "a process" if kills == 1 else f"{kills} processes"
         return [Finding("oom", "problem", f"The kernel's OOM killer ended {who} of the job, which went on.")]
     return []
 
 
-def _uses(record: Record) -> list[tuple[str, str, str, float | None, float | None]]:
-    """(name, in words, unit, used, asked for)"""
-    asked = record.get("requirement", {})
-    cpus = asked.get("cpus")
+def _of_which(run: StoredRun) -> str:
+    requested = run.get(MEMORY.requested)
+    if not requested:
+        return "."
+    if met_limit(run, MEMORY):
+        return f". Request more than {text(requested, 'bytes')}."
+    return f", but not of the {text(requested, 'bytes')} that it requested: it met another limit."
+
+
+def _over(run: StoredRun) -> list[Finding]:
+    """Over-use; one that ran out of memory is a finding of its own."""
     return [
-        ("memory", "memory", "bytes", figure_value(record, "memory_peak_bytes"), asked.get("memory_bytes")),
-        ("cpus", "CPU", "percent", figure_value(record, "cpu_mean_percent"), cpus * 100 if cpus else None),
-        ("runtime", "time", "seconds", record.get("wall_seconds"), asked.get("runtime_seconds")),
+        Finding(f"over_{verdict.resource.key}", "problem", _over_text(verdict))
+        for verdict in overuses(run)
+        if verdict.cause is None or verdict.resource is not MEMORY
     ]
 
 
-def _over(record: Record) -> list[Finding]:
-    found = []
-    for name, words, unit, used, asked in _uses(record):
-        is_over = used is not None and asked and used > asked
-        if name == "cpus":
-            # As `check` judges it and shows it: by the mean, or by a peak, which is never below the mean.
-            is_over, used = _is_over_cpus(record), figure_value(record, "cpu_peak_percent") or used
-        if is_over and used is not None and asked:
-            share = f"{text(used, unit)} of {text(asked, unit)} ({used / asked:.0%})"
-            found.append(Finding(f"over_{name}", "problem", f"It used more {words} than it asked for: {share}."))
-    return found
+def _over_text(verdict: Verdict) -> str:
+    words, unit = _WORDS[verdict.resource], verdict.resource.unit
+    requested = text(verdict.requested, unit)
+    if verdict.cause is not None:
+        return f"It was stopped at the {requested} that it requested."
+    used = ("at least " if verdict.at_least else "") + text(verdict.used, unit)
+    return f"It used more {words} than it requested: {used} of {requested} ({verdict.used / verdict.requested:.0%})."
 
 
-def _is_over_cpus(record: Record) -> bool:
-    requested = record.get("requirement", {}).get("cpus")
-    known = {name: figure_value(record, name) for name in ("cpu_mean_percent", "cpu_peak_percent")}
-    row = {**known, "wall_seconds": record.get("wall_seconds"), "enforced": record.get("enforced") or ()}
-    return requested is not None and requested > 0 and is_over_cpus(row, requested)
-
-
-def _under(record: Record) -> list[Finding]:
-    """Waste of what others could have used; too much time asked for costs nobody."""
-    if record["outcome"]["status"] != Status.COMPLETED or (record.get("wall_seconds") or 0) < _LONG:
-        return []
-    sources = {"memory": record["usage"].get("memory_peak_bytes"), "cpus": record["usage"].get("cpu_seconds")}
-    at_least = {name for name, figure in sources.items() if figure and figure["quality"] == Quality.AT_LEAST.value}
+def _under(run: StoredRun) -> list[Finding]:
+    """Waste of what others could have used."""
     return [
         Finding(
-            f"under_{name}",
+            f"under_{waste.resource.key}",
             "hint",
-            f"It used {used / asked:.0%} of the {words} it asked for: {text(used, unit)} of {text(asked, unit)}.",
+            f"It used {waste.used / waste.requested:.0%} of the {_WORDS[waste.resource]} it requested: "
+            f"{text(waste.used * waste.resource.each, waste.resource.unit)} of "
+            f"{text(waste.requested * waste.resource.each, waste.resource.unit)}.",
         )
-        for name, words, unit, used, asked in _uses(record)[:2]
-        if used is not None and asked and used < asked * _WASTE and name not in at_least
+        for waste in wasted_requests([run])
     ]
 
 
@@ -179,8 +171,8 @@ def _incomplete(record: Record) -> list[Finding]:
         for name, entry in record["provenance"].get("collectors", {}).items()
         if "failed" in entry
     ]
-    found = [Finding("incomplete", "hint", f"A source failed while it was read: {told}.") for told in failed]
+    found = [Finding("incomplete", "hint", f"A source failed while it was read: {reason}.") for reason in failed]
     if record["outcome"]["status"] == Status.LOST and not record["provenance"].get("shepherd_killed"):
-        told = "Its meter was ended before it: the figures are those of the windows that were written."
-        found.append(Finding("incomplete", "problem", told))
+        words = "Its meter was ended before it: the figures are those of the windows that were written."
+        found.append(Finding("incomplete", "problem", words))
     return found

@@ -1,7 +1,7 @@
-"""The headline figures: which source they are taken from, and how far to trust them.
+"""How the headline figures are taken from measurements: the order of sources, and how far to trust each figure.
 
-`summary` is the `measurements` part of a run record, `described` the descriptions
-of its keys; neither need be of this version of jobmeter.
+`analyse.headline_table` lists the figures; here is what they are made with. `summary` is the `measurements` part of a
+run record, `described` the descriptions of its keys; neither need be of this version of jobmeter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CPU_SECONDS = (
     "cgroup_cpu_seconds", "perf_cpu_seconds", "rusage_cpu_seconds", "proc_cpu_seconds",
     "psutil_cpu_seconds", "ps_cpu_seconds", "container_cpu_seconds",
 )  # fmt: skip
-# What other tools recorded of imported runs is asked last.
+# What other tools recorded of imported runs comes last.
 OTHERS_CPU_SECONDS = ("slurm_cpu_seconds", "nextflow_cpu_seconds", "gnutime_cpu_seconds")
 OTHERS_CPU_PERCENT = ("nextflow_cpu_percent", "duct_pcpu_total")
 CPU_PERCENT = (
@@ -38,6 +38,9 @@ MEMORY_TOTAL = (
     "slurm_max_rss", "nextflow_peak_rss", "nextflow_rss", "duct_rss_total",
 )  # fmt: skip
 MEMORY_MEAN = ("cgroup_held", "proc_memory", *MEMORY_TOTAL)
+MEMORY_PEAK = (
+    "cgroup_mem_peak", "cgroup_held", *MEMORY_TOTAL, "proc_hwm_max", "rusage_maxrss", "gnutime_maxrss",
+)  # fmt: skip
 SINGLE_PROCESS = ("rusage_maxrss", "proc_hwm_max", "gnutime_maxrss")
 HELD_WITH_UNCOUNTED = "proc_held_total"
 HUGETLB = "proc_hugetlb_total"
@@ -60,7 +63,7 @@ _LACKING = 1.05
 _KERNEL_MEMORY = 90 << 10
 """Bytes that the kernel needs for a process: its stack, its tables; seen with 500 sleeping ones."""
 _SHORTEST_SPAN = 0.1
-"""Seconds. The start of a container is known to within some 10 ms: over less than this, no mean of its CPU is told."""
+"""Seconds. The start of a container is known to within some 10 ms: over less than this there is no mean of its CPU."""
 
 Figure = dict[str, Any]
 """`{"value": …, "from": key, "quality": …}`"""
@@ -77,43 +80,57 @@ class CpuSpan(NamedTuple):
     most_percent: float = math.inf  # all CPUs there are
 
 
-def usage(
-    summary: Summary,
-    described: Described,
-    wall_seconds: float,
-    *,
-    complete: bool = True,
-    cpu_span: CpuSpan | None = None,
-) -> dict[str, Figure]:
-    """The headline figures of a run; what was not measured is not among them.
+class Measured:
+    """What a run measured: all that a headline figure is taken from."""
 
-    With `complete` false, processes of the job go on unseen: CPU time and the like are at least that. The mean CPU is
-    of `cpu_span`, if that is given, else of the wall time.
-    """
-    figures = {
-        "cpu_seconds": _cpu_seconds(summary, described) or _first(summary, described, OTHERS_CPU_SECONDS, "total"),
-        "cpu_peak_percent": _first(summary, described, _by_trust(CPU_PERCENT, described), "peak"),
-        "memory_peak_bytes": memory_peak(summary, described),
-        "read_bytes": _first(summary, described, READ_BYTES, "total"),
-        "write_bytes": _first(summary, described, WRITE_BYTES, "total"),
-        "processes_peak": _first(summary, described, PROCESSES, "peak"),
-        "cpu_mean_percent": _first(summary, described, OTHERS_CPU_PERCENT, "mean"),
-    }
-    for name, field in (("memory_mean_bytes", "mean"), ("memory_min_bytes", "min")):
-        figures[name] = _memory_level(summary, described, figures["memory_peak_bytes"], field)
-    mean = _cpu_mean(figures["cpu_seconds"], wall_seconds, cpu_span)
-    if mean is not None:
-        figures["cpu_mean_percent"] = mean
-        peak = figures["cpu_peak_percent"]
-        if peak is None or peak["value"] < mean["value"]:
-            # Too short a job for a rate: the peak was at least the mean.
-            figures["cpu_peak_percent"] = {**mean, "quality": Quality.AT_LEAST.value}
-    found = {name: figure for name, figure in figures.items() if figure is not None}
-    if not complete:
-        for name in ("cpu_seconds", "cpu_mean_percent", "memory_peak_bytes", "read_bytes", "write_bytes"):
-            if name in found:
-                found[name] = {**found[name], "quality": Quality.AT_LEAST.value}
-    return found
+    __slots__ = ("cpu_span", "described", "summary", "wall_seconds")
+
+    def __init__(
+        self, summary: Summary, described: Described, wall_seconds: float, cpu_span: CpuSpan | None = None
+    ) -> None:
+        self.summary = summary
+        self.described = described
+        self.wall_seconds = wall_seconds
+        self.cpu_span = cpu_span  # None: the mean CPU is of the wall time
+
+
+def cpu_seconds(measured: Measured) -> Figure | None:
+    """CPU time: what jobmeter measured, else what another tool recorded."""
+    figure = _cpu_seconds(measured.summary, measured.described)
+    return figure or first_figure(measured, OTHERS_CPU_SECONDS, "total")
+
+
+def cpu_mean(measured: Measured) -> Figure | None:
+    """CPU time over time, else a mean that another tool recorded."""
+    mean = _cpu_mean(cpu_seconds(measured), measured.wall_seconds, measured.cpu_span)
+    return mean or first_figure(measured, OTHERS_CPU_PERCENT, "mean")
+
+
+def cpu_peak(measured: Measured) -> Figure | None:
+    """The highest rate. A job too short for one has its mean: the peak was at least that."""
+    peak = first_figure(measured, _by_trust(CPU_PERCENT, measured.described), "peak")
+    mean = _cpu_mean(cpu_seconds(measured), measured.wall_seconds, measured.cpu_span)
+    if mean is not None and (peak is None or peak["value"] < mean["value"]):
+        return {**mean, "quality": Quality.AT_LEAST.value}
+    return peak
+
+
+def memory_peak(measured: Measured) -> Figure | None:
+    """The most memory the job held that could not be reclaimed."""
+    return _memory_peak(measured.summary, measured.described)
+
+
+def memory_mean(measured: Measured) -> Figure | None:
+    return _memory_level(measured.summary, measured.described, memory_peak(measured), "mean")
+
+
+def memory_min(measured: Measured) -> Figure | None:
+    return _memory_level(measured.summary, measured.described, memory_peak(measured), "min")
+
+
+def first_figure(measured: Measured, keys: Iterable[str], statistic: str) -> Figure | None:
+    """The first of these measurements that has the statistic; None when none has."""
+    return _first(measured.summary, measured.described, keys, statistic)
 
 
 def _cpu_mean(cpu: Figure | None, wall_seconds: float, span: CpuSpan | None) -> Figure | None:
@@ -196,7 +213,7 @@ def _perf_cpu(summary: Summary, described: Described) -> Figure:
     return _figure(sure, _PERF_CPU, described, Quality.AT_LEAST)
 
 
-def memory_peak(summary: Summary, described: Described) -> Figure | None:
+def _memory_peak(summary: Summary, described: Described) -> Figure | None:
     """The most memory the job held that could not be reclaimed.
 
     A cgroup's peak is exact and counts page cache. Where there was hardly any, it is the answer;

@@ -1,26 +1,20 @@
-"""Figures of runs that were measured in different ways, from one source on both sides: else they tell nothing."""
+"""Figures of runs that were measured in different ways, from one source on both sides: else they cannot be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobmeter.analyse.headline import CPU_SECONDS, PROCESSES, READ_BYTES, WRITE_BYTES
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.record.read import figures, measured
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
-_MEMORY_PEAK = (
-    "cgroup_mem_peak", "cgroup_held", "proc_pss_total", "psutil_pss_total", "proc_rss_total", "psutil_rss_total",
-    "proc_hwm_max", "rusage_maxrss",
-)  # fmt: skip
 _SOURCES = {
-    "cpu_seconds": ("total", CPU_SECONDS),
-    "memory_peak_bytes": ("peak", _MEMORY_PEAK),
-    "read_bytes": ("total", READ_BYTES),
-    "write_bytes": ("total", WRITE_BYTES),
-    "processes_peak": ("peak", PROCESSES),
+    figure.name: (figure.statistic, figure.sources)
+    for figure in HEADLINE
+    if figure.in_compare and figure.statistic in ("total", "peak")
 }
 """Headline figure → what of a measurement it is, and the measurements it can be of, the best first."""
 _LITTLE_CACHE = 0.02

@@ -1,14 +1,27 @@
-"""What many runs have in common: quantiles, totals, and how well they used what they asked for."""
+"""What many runs have in common: quantiles, totals, and how well they used what they requested."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.model import Status
 
-SPREAD = ("wall_seconds", "cpu_seconds", "memory_peak_bytes")
-"""The figures told as p50, p95 and max."""
+
+class SpreadFigure(NamedTuple):
+    """A figure that is reported as p50, p95 and max."""
+
+    name: str
+    unit: str
+    heading: str
+
+
+SPREAD_FIGURES = (
+    SpreadFigure("wall_seconds", "seconds", "wall time"),
+    *(SpreadFigure(figure.name, figure.unit, figure.heading) for figure in HEADLINE if figure.in_stats),
+)
+SPREAD = tuple(figure.name for figure in SPREAD_FIGURES)
 UNENDED = (Status.RUNNING, Status.DETACHED)
 """The statuses of runs of which it is not known whether the job succeeds."""
 LEVELS = {"p50": 0.5, "p95": 0.95, "max": 1.0}
@@ -18,8 +31,10 @@ _GB = 2.0**30
 
 
 RunFigures = tuple[Any, ...]
-"""Of one run: its group, then FIGURES in their order; None is "not measured" or "not asked for"."""
-FIGURES = ("status", "wall_seconds", "cpu_seconds", "memory_peak_bytes", "memory_mean_bytes", "requirement_cpus")
+"""Of one run: its group, then FIGURES in their order; None is "not measured" or "not requested"."""
+FIGURES = tuple(
+    dict.fromkeys(("status", "wall_seconds", "cpu_seconds", "memory_mean_bytes", "requirement_cpus", *SPREAD))
+)
 
 
 class Totals(NamedTuple):
@@ -31,8 +46,8 @@ class Totals(NamedTuple):
     wall_seconds: float | None
     cpu_seconds: float | None
     byte_seconds: float | None  # mean memory, times the time it was held
-    asked_cpu_seconds: float | None  # CPUs asked for, times the time they were held
-    used_of_asked: float | None  # CPU time of the runs that asked for CPUs
+    requested_cpu_seconds: float | None  # CPUs requested, times the time they were held
+    used_of_requested: float | None  # CPU time of the runs that requested CPUs
 
 
 Spread = dict[str, float]
@@ -67,7 +82,7 @@ def spread(values: Iterable[float]) -> Spread:
 def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
     """The sums over the columns named in FIGURES."""
     statuses, wall, cpu = columns["status"], columns["wall_seconds"], columns["cpu_seconds"]
-    asked = [
+    requested = [
         (cpus * seconds, used)
         for cpus, seconds, used in zip(columns["requirement_cpus"], wall, cpu)
         if cpus is not None and seconds is not None and used is not None
@@ -84,8 +99,8 @@ def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
         wall_seconds=_sum(wall),
         cpu_seconds=_sum(cpu),
         byte_seconds=_sum(held),
-        asked_cpu_seconds=_sum([seconds for seconds, _ in asked]),
-        used_of_asked=_sum([used for _, used in asked]),
+        requested_cpu_seconds=_sum([seconds for seconds, _ in requested]),
+        used_of_requested=_sum([used for _, used in requested]),
     )
 
 
@@ -109,13 +124,13 @@ def group(figures: Iterable[RunFigures]) -> list[GroupStatistics]:
         if members is None:
             members = groups[run[0]] = []
         members.append(run)
-    found = []
+    statistics = []
     for name, members in groups.items():
         columns = dict(zip(FIGURES, list(zip(*members))[1:]))
         spreads = {figure: spread([v for v in columns[figure] if v is not None]) for figure in SPREAD}
-        told = {figure: levels for figure, levels in spreads.items() if levels}
-        found.append(GroupStatistics(name, total(columns), told))
-    return most_first(found)
+        known = {figure: levels for figure, levels in spreads.items() if levels}
+        statistics.append(GroupStatistics(name, total(columns), known))
+    return most_first(statistics)
 
 
 def most_first(groups: Iterable[GroupStatistics]) -> list[GroupStatistics]:
@@ -127,16 +142,16 @@ def rates(totals: Totals) -> dict[str, float]:
 
     A GB is 2^30 bytes, as in Slurm and everywhere here.
     """
-    told: dict[str, float] = {"runs": totals.runs}
+    values: dict[str, float] = {"runs": totals.runs}
     if totals.ended:
-        told["success_rate"] = totals.completed / totals.ended
+        values["success_rate"] = totals.completed / totals.ended
     if totals.wall_seconds is not None:
-        told["wall_hours"] = totals.wall_seconds / _HOUR
+        values["wall_hours"] = totals.wall_seconds / _HOUR
     if totals.cpu_seconds is not None:
-        told["core_hours"] = totals.cpu_seconds / _HOUR
+        values["core_hours"] = totals.cpu_seconds / _HOUR
     if totals.byte_seconds is not None:
-        told["gb_hours"] = totals.byte_seconds / _GB / _HOUR
-    if totals.asked_cpu_seconds and totals.used_of_asked is not None:
-        told["core_hours_asked"] = totals.asked_cpu_seconds / _HOUR
-        told["cpu_efficiency"] = totals.used_of_asked / totals.asked_cpu_seconds
-    return told
+        values["gb_hours"] = totals.byte_seconds / _GB / _HOUR
+    if totals.requested_cpu_seconds and totals.used_of_requested is not None:
+        values["core_hours_asked"] = totals.requested_cpu_seconds / _HOUR
+        values["cpu_efficiency"] = totals.used_of_requested / totals.requested_cpu_seconds
+    return values

@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     from jobmeter.store import open_store
     from jobmeter.store.query.check_subject import subject
     from jobmeter.store.query.overuse import runs_to_check
-    from jobmeter.workflow.current_requests import asked_today
+    from jobmeter.workflow.current_requests import current_requests
 
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
@@ -66,8 +66,8 @@ def main(arguments: list[str]) -> int:
     try:
         chosen = subject(store, names, selection(options), options.run_id)
         runs = runs_to_check(store, chosen.condition, everything=options.all)
-        asks = asked_today(store.location, runs.rows)
-        checked = check(runs.rows, options.min_over, everything=options.all, asks=asks)
+        current = current_requests(store.location, runs.rows)
+        checked = check(runs.rows, options.min_over, everything=options.all, current=current)
     finally:
         gc.enable()
     if plan:
@@ -147,7 +147,7 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
 
 
 def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
-    from jobmeter.analyse.opportunity import opportunities
+    from jobmeter.analyse.waste import wasted_requests
     from jobmeter.report.check import failure_object, line_object, opportunity_object
 
     violations = result.checked.violations
@@ -159,7 +159,7 @@ def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
         "violations": [line_object(line) for line in violations],
         "failures_count": result.failed,
         "failures": [failure_object(failure) for failure in result.checked.failures],
-        "opportunities": [opportunity_object(one) for one in opportunities(result.runs.rows)]
+        "opportunities": [opportunity_object(one) for one in wasted_requests(result.runs.rows)]
         if result.runs.is_all
         else [],
     }
@@ -230,13 +230,13 @@ def _print_failures(result: CheckResult) -> None:
 
 
 def _print_opportunities(result: CheckResult) -> None:
-    from jobmeter.analyse.opportunity import opportunities
+    from jobmeter.analyse.waste import wasted_requests
     from jobmeter.report.check import opportunity_text
 
-    some = opportunities(result.runs.rows) if result.runs.is_all else []
+    some = wasted_requests(result.runs.rows) if result.runs.is_all else []
     if not some:
         return
-    print("\nAsked for more than needed:")
+    print("\nRequested more than needed:")
     for one in some[:_HINTS]:
         print(f"  {opportunity_text(one)}")
     if len(some) > _HINTS:

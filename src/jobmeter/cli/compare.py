@@ -16,7 +16,8 @@ from jobmeter.units import text
 
 if TYPE_CHECKING:
     from jobmeter.analyse.compare import Difference
-    from jobmeter.store import Row, Selection, Store
+    from jobmeter.analyse.stored_run import StoredRun
+    from jobmeter.store import Selection, Store
 
 
 def main(arguments: list[str]) -> int:
@@ -79,7 +80,7 @@ def _percent(words: str) -> float:
     return share
 
 
-def _runs(store: Store, words: str) -> list[Row]:
+def _runs(store: Store, words: str) -> list[StoredRun]:
     """The runs that one side names."""
     parts = [part.strip() for part in words.split(",") if part.strip()]
     conditions = [part for part in parts if part.startswith(("name=", "label."))]

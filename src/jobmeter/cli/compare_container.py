@@ -87,10 +87,11 @@ def _run(where: str, session: Session) -> Timed:
 
 def _tell(image: str, command: list[str], bare: list[Timed], contained: list[Timed], *, as_json: bool) -> int:
     from jobmeter.analyse.compare import MEASURES, Measure, compare
+    from jobmeter.analyse.same_source import FIGURES
 
     measures = (
         Measure("startup_seconds", "start-up", "seconds", False),
-        *(m._replace(worse=False) for m in MEASURES if m.key not in ("cpu_mean_percent", "memory_mean_bytes")),
+        *(m._replace(worse=False) for m in MEASURES if m.key in ("wall_seconds", *FIGURES)),
         Measure("whole_seconds", "all together", "seconds", False),
     )
     figures = _figures(bare, contained)

@@ -14,6 +14,7 @@ from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
 
 if TYPE_CHECKING:
+    from jobmeter.analyse.stored_run import StoredRun
     from jobmeter.exchange.tables import Column, TableRow
     from jobmeter.journal.reader import Journal
     from jobmeter.store import Store
@@ -42,11 +43,11 @@ def main(arguments: list[str]) -> int:
 
     store = open_store(resolve("store", options.store), warn)
     named = [store.resolve(text) for text in options.runs]
-    asked = (options.name, options.status, options.label, options.since, options.until, options.where)
-    if named and any(asked):
+    filters = (options.name, options.status, options.label, options.since, options.until, options.where)
+    if named and any(filters):
         raise UsageError("name runs or filter them, not both")
 
-    def rows() -> Iterator[TableRow]:
+    def rows() -> Iterator[StoredRun]:
         if not named:
             yield from store.runs(chosen)
         for run_id in dict.fromkeys(named):
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _format(options: argparse.Namespace) -> str:
-    """The format asked for, or that of the file's name; UsageError where it does not go with the rest."""
+    """The format requested, or that of the file's name; UsageError where it does not go with the rest."""
     from jobmeter.exchange.export import FORMATS
 
     ending = (options.output or "").rpartition(".")[2].lower()
@@ -72,7 +73,7 @@ def _format(options: argparse.Namespace) -> str:
     return form
 
 
-def _write(store: Store, rows: Callable[[], Iterator[TableRow]], form: str, options: argparse.Namespace) -> int:
+def _write(store: Store, rows: Callable[[], Iterator[StoredRun]], form: str, options: argparse.Namespace) -> int:
     """Write the table and return how many rows it has."""
     from jobmeter.exchange import export, tables
 
@@ -100,12 +101,12 @@ def _write(store: Store, rows: Callable[[], Iterator[TableRow]], form: str, opti
         return export.write_parquet(file, columns(), made())
 
 
-def _journals(store: Store, rows: Iterator[TableRow]) -> Iterator[Journal]:
+def _journals(store: Store, rows: Iterator[StoredRun]) -> Iterator[Journal]:
     for row in rows:
         yield store.journal(row["id"])
 
 
-def _lines(store: Store, rows: Iterator[TableRow], with_windows: bool) -> Iterator[dict[str, Any]]:
+def _lines(store: Store, rows: Iterator[StoredRun], with_windows: bool) -> Iterator[dict[str, Any]]:
     from jobmeter.exchange.records import line_of
 
     for row in rows:

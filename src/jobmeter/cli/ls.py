@@ -17,11 +17,13 @@ from jobmeter.errors import UsageError
 from jobmeter.settings import key_list, resolve, whole_number
 
 if TYPE_CHECKING:
-    from jobmeter.store import Row, Selection
+    from jobmeter.analyse.stored_run import StoredRun
+    from jobmeter.store import Selection
 
-DEFAULT_FIELDS = ("id", "name", "status", "started", "wall_seconds", "cpu_seconds", "memory_peak_bytes")
+_DEFAULT_FIELDS = ("id", "name", "status", "started", "wall_seconds")
+"""Before the headline figures that are shown by default."""
 _SHOWN = 50
-"""Runs in a table when no limit is given; a script that asks for JSON or CSV gets all."""
+"""Runs in a table when no limit is given; a script that requests JSON or CSV gets all."""
 
 
 def main(arguments: list[str]) -> int:
@@ -40,7 +42,7 @@ def main(arguments: list[str]) -> int:
     elif options.csv:
         _print_csv(islice(rows, limit), fields)
     else:
-        _print_table(list(rows), fields or list(DEFAULT_FIELDS), limit)
+        _print_table(list(rows), fields or _default_fields(), limit)
     return 0
 
 
@@ -96,14 +98,20 @@ def _check_fields(given: list[str] | None) -> list[str] | None:
     return given
 
 
+def _default_fields() -> list[str]:
+    from jobmeter.analyse.headline_table import HEADLINE
+
+    return [*_DEFAULT_FIELDS, *(figure.name for figure in HEADLINE if figure.in_ls)]
+
+
 def _unit(field: str) -> str:
     from jobmeter.store.query.fields import FIELDS
 
     return "text" if "." in field else FIELDS[field].unit
 
 
-def _chosen(row: Row, fields: list[str]) -> Row:
-    """The fields asked for; what is not known stays absent."""
+def _chosen(row: StoredRun, fields: list[str]) -> StoredRun:
+    """The fields requested; what is not known stays absent."""
     found = {}
     for field in fields:
         name, _, key = field.partition(".")
@@ -113,7 +121,7 @@ def _chosen(row: Row, fields: list[str]) -> Row:
     return found
 
 
-def _print_json(rows: Iterable[Row], fields: list[str] | None) -> None:
+def _print_json(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
     """An array with one run a line, written as they come: a million of them need no memory."""
     before = "[\n"
     for row in rows:
@@ -122,7 +130,7 @@ def _print_json(rows: Iterable[Row], fields: list[str] | None) -> None:
     sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
 
 
-def _print_csv(rows: Iterable[Row], fields: list[str] | None) -> None:
+def _print_csv(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
     from jobmeter.store.query.fields import FIELDS
 
     columns = fields or list(FIELDS)
@@ -137,7 +145,7 @@ def _csv_value(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
-def _print_table(rows: list[Row], fields: list[str], limit: int | None) -> None:
+def _print_table(rows: list[StoredRun], fields: list[str], limit: int | None) -> None:
     from jobmeter.report.table import cell, heading, plain_table, rich_table
 
     more = limit is not None and len(rows) > limit

@@ -17,8 +17,9 @@ from jobmeter.errors import UsageError
 from jobmeter.settings import key_list, positive_whole_number, resolve
 
 if TYPE_CHECKING:
+    from jobmeter.analyse.stored_run import StoredRun
     from jobmeter.report.plot.series import JobCurves
-    from jobmeter.store import Row, Store
+    from jobmeter.store import Store
 
 _FILTERS = ("name", "status", "label", "since", "until", "where")
 
@@ -84,7 +85,7 @@ def _check_directory(path: str) -> None:
         raise UsageError(f"-o: {path}: cannot be written to. Name a directory that you may write to.")
 
 
-def _rows(store: Store, options: argparse.Namespace) -> list[Row]:
+def _rows(store: Store, options: argparse.Namespace) -> list[StoredRun]:
     named = [*options.runs, *options.job_ids]
     filtered = any(getattr(options, name) for name in _FILTERS)
     if named and filtered:

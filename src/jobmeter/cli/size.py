@@ -16,7 +16,7 @@ from jobmeter.model import Requirement
 from jobmeter.settings import one_of, resolve
 
 if TYPE_CHECKING:
-    from jobmeter.analyse.size import Advice, Wish
+    from jobmeter.analyse.size import Advice, Policy
     from jobmeter.store import Store
     from jobmeter.store.query.history import History
     from jobmeter.workflow.plan import Plan
@@ -30,13 +30,13 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     plan = plan_to_fix(options, "--apply")
 
-    from jobmeter.analyse.size import Wish
+    from jobmeter.analyse.size import Policy
     from jobmeter.store import open_store
 
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
-    wish = Wish(options.target, options.below_peak)
-    advised = [_advise(store, history, wish) for history in _histories(store, names)]
+    policy = Policy(options.target, options.below_peak)
+    advised = [_advise(store, history, policy) for history in _histories(store, names)]
     known = [advice for advice in advised if advice.amounts]
     if plan is not None:
         _apply(plan, advised, diff=options.diff)
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     elif options.format == "table":
         _print_table(advised)
     else:
-        _print(advised if options.format == "json" else known, options.format, wish)
+        _print(advised if options.format == "json" else known, options.format, policy)
     return 0
 
 
@@ -102,18 +102,18 @@ def _histories(store: Store, names: list[str]) -> Iterator[History]:
         yield from found
 
 
-def _advise(store: Store, history: History, wish: Wish) -> Advice:
+def _advise(store: Store, history: History, policy: Policy) -> Advice:
     from jobmeter.analyse.size import advise
 
     cpus = store.record(history.rows[0]["id"]).get("host", {}).get("cpus")
-    return advise(history.name, history.rows, wish, older_peak=history.older_peak, machine_cpus=cpus)
+    return advise(history.name, history.rows, policy, older_peak=history.older_peak, machine_cpus=cpus)
 
 
-def _print(advised: list[Advice], form: str, wish: Wish) -> None:
+def _print(advised: list[Advice], form: str, policy: Policy) -> None:
     if form == "json":
         from jobmeter.report.size import advice_object
 
-        print(json.dumps({"target": wish.target, "jobs": [advice_object(advice) for advice in advised]}, indent=2))
+        print(json.dumps({"target": policy.target, "jobs": [advice_object(advice) for advice in advised]}, indent=2))
     else:
         from jobmeter.report.size_formats import paste
 
@@ -136,18 +136,18 @@ def _apply(plan: Plan, advised: list[Advice], *, diff: bool) -> None:
     mine = [advice for advice in advised if advice.name in steps]
     if not mine:
         raise UsageError(f"{plan.path}: none of its jobs is {advised[0].name!r}. Name the spec that these jobs are of.")
-    asks = {job.step: job.requirement for job in plan.jobs}
-    sizes = {advice.name: _to_write(advice, asks[advice.name]) for advice in mine if advice.amounts}
+    requested = {job.step: job.requirement for job in plan.jobs}
+    sizes = {advice.name: _to_write(advice, requested[advice.name]) for advice in mine if advice.amounts}
     for advice in mine:
         if not advice.completed:
             warn(unknown(advice) + ("" if advice.amounts else "; it stays as it is"))
     print_rewritten(rewrite(plan, sizes, diff=diff), diff=diff)
 
 
-def _to_write(advice: Advice, asks: Requirement) -> Requirement:
-    """All that is advised; of a job that never completed only more than it asks for already."""
+def _to_write(advice: Advice, requested: Requirement) -> Requirement:
+    """All that is advised; of a job that never completed only more than it requests already."""
     size = advice.requirement()
     if advice.completed:
         return size
-    enough = [name for name, value in size.asked().items() if value <= (getattr(asks, name) or 0)]
+    enough = [name for name, value in size.asked().items() if value <= (getattr(requested, name) or 0)]
     return size._replace(**dict.fromkeys(enough))

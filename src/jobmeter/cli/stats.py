@@ -17,15 +17,13 @@ from jobmeter.units import text
 if TYPE_CHECKING:
     from jobmeter.analyse.statistics import GroupStatistics, Totals
 
-_UNITS = {"wall_seconds": "seconds", "cpu_seconds": "seconds", "memory_peak_bytes": "bytes"}
-_HEADINGS = {"wall_seconds": "wall time", "cpu_seconds": "CPU time", "memory_peak_bytes": "memory peak"}
 _WIDE = 150
 """Columns of a terminal from which on p50, p95 and max stand beside, not below one another."""
 _RATES = ("runs", "success_rate", "core_hours", "gb_hours", "cpu_efficiency")
 
 
 def main(arguments: list[str]) -> int:
-    parser = Parser("stats", "Tell, for each job name, how often it ran and succeeded, and what its runs used.")
+    parser = Parser("stats", "Show, for each job name, how often it ran and succeeded, and what its runs used.")
     parser.add_argument("--by", metavar="LABEL", help="group by the value of this label instead of the name")
     add_filter_options(parser)
     form = parser.add_mutually_exclusive_group()
@@ -75,10 +73,10 @@ def _object(by: str, found: GroupStatistics) -> dict[str, Any]:
 
 
 def _print_csv(by: str, groups: list[GroupStatistics]) -> None:
-    from jobmeter.analyse.statistics import LEVELS
+    from jobmeter.analyse.statistics import LEVELS, SPREAD
 
     columns = [*_RATES, "wall_hours", "core_hours_asked"]
-    spreads = [(figure, level) for figure in _UNITS for level in LEVELS]
+    spreads = [(figure, level) for figure in SPREAD for level in LEVELS]
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([by, *columns, *(f"{figure}_{level}" for figure, level in spreads)])
     for found in groups:
@@ -91,7 +89,7 @@ def _print_table(by: str, groups: list[GroupStatistics], total: Totals) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from jobmeter.analyse.statistics import LEVELS
+    from jobmeter.analyse.statistics import LEVELS, SPREAD_FIGURES
 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200, highlight=False)
     between = " / " if console.width >= _WIDE else "\n"
@@ -99,8 +97,8 @@ def _print_table(by: str, groups: list[GroupStatistics], total: Totals) -> None:
     table.add_column(by, footer="total", overflow="fold")
     for heading, footer in zip(("runs", "success", "core-hours", "GB-hours", "CPU used"), _rate_cells(_rounded(total))):
         table.add_column(heading, justify="right", footer=footer)
-    for figure in _UNITS:
-        table.add_column(f"{_HEADINGS[figure]}\n{between.join(LEVELS)}", justify="right", no_wrap=True)
+    for figure in SPREAD_FIGURES:
+        table.add_column(f"{figure.heading}\n{between.join(LEVELS)}", justify="right", no_wrap=True)
     for found in groups:
         table.add_row(_name(found), *_rate_cells(_rounded(found.totals)), *_spread_cells(found, between))
     console.print(table)
@@ -123,8 +121,10 @@ def _rate_cells(told: dict[str, Any]) -> list[str]:
 
 
 def _spread_cells(found: GroupStatistics, between: str) -> list[str]:
+    from jobmeter.analyse.statistics import SPREAD_FIGURES
+
     cells = []
-    for figure, unit in _UNITS.items():
-        values = found.spreads.get(figure, {}).values()
-        cells.append(between.join(text(round(value, 6), unit) for value in values) or "-")
+    for figure in SPREAD_FIGURES:
+        values = found.spreads.get(figure.name, {}).values()
+        cells.append(between.join(text(round(value, 6), figure.unit) for value in values) or "-")
     return cells

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from jobmeter.analyse.headline import usage
+from jobmeter.analyse.headline_table import usage
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Requirement
 from jobmeter.record.build import complete, identity, run_id

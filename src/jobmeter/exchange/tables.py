@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jobmeter.analyse.headline_table import HEADLINE
+from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.exchange.cells import moment
 from jobmeter.journal.reader import Journal, JournalWindow
 from jobmeter.model import Kind
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 TableRow = dict[str, Any]
 """Cells by column; absent where nothing was measured."""
 
-_WHOLE = ("exit_code", "signal", "processes_peak")
+_WHOLE = ("exit_code", "signal", *(figure.name for figure in HEADLINE if figure.is_whole))
 
 
 class Column(NamedTuple):
@@ -46,18 +48,19 @@ def _type(name: str, unit: str) -> str:
     return "text" if unit == "json" else "number"
 
 
-def run_row(row: TableRow) -> TableRow:
+def run_row(run: StoredRun) -> TableRow:
     """A run as the store has it; labels and command only where there are any."""
-    return {name: value for name, value in row.items() if name in FIELDS and value not in (None, [], {})}
+    return {name: value for name, value in run.items() if name in FIELDS and value not in (None, [], {})}
 
 
-def flat_row(row: TableRow) -> TableRow:
-    """A run for tables that hold no lists: the command as a shell would read it, the labels as JSON."""
-    flat = run_row(row)
+def flat_row(run: StoredRun) -> TableRow:
+    """A run for tables that hold no lists: the command as a shell would read it, labels and the like as JSON."""
+    flat = run_row(run)
     if "command" in flat:
         flat["command"] = shlex.join(flat["command"])
-    if "labels" in flat:
-        flat["labels"] = json.dumps(flat["labels"], ensure_ascii=False, sort_keys=True)
+    for name, value in flat.items():
+        if isinstance(value, (dict, list)):
+            flat[name] = json.dumps(value, ensure_ascii=False, sort_keys=True)
     return flat
 
 

@@ -73,20 +73,6 @@ Figure = TypedDict(
 Figure.__doc__ = "A headline figure."
 
 
-class Usage(TypedDict, total=False):
-    """The headline figures: the best that is known, each with its source and quality."""
-
-    cpu_seconds: Annotated[Figure, "CPU time of all processes."]
-    cpu_peak_percent: Annotated[Figure, "The most CPU at a time; 100 is one CPU."]
-    cpu_mean_percent: Annotated[Figure, "CPU time over wall time; 100 is one CPU."]
-    memory_peak_bytes: Annotated[Figure, "The most memory at a time that could not be reclaimed."]
-    memory_mean_bytes: Annotated[Figure, "Memory on average over time."]
-    memory_min_bytes: Annotated[Figure, "The least memory at a time."]
-    read_bytes: Annotated[Figure, "Bytes read from storage."]
-    write_bytes: Annotated[Figure, "Bytes written to storage."]
-    processes_peak: Annotated[Figure, "The most processes at a time."]
-
-
 class _GaugeAlways(TypedDict):
     unit: Annotated[str, "Its unit."]
     kind: Literal["gauge"]
@@ -227,7 +213,9 @@ class RunIdentity(_IdentityAlways, total=False):
 class _RecordAlways(RunIdentity):
     schema: Annotated[Literal["jobmeter.run/1"], "The version of this format."]
     outcome: OutcomeRecord
-    usage: Usage
+    usage: Annotated[
+        dict[str, Figure], "The headline figures: the best that is known, each with its source and quality."
+    ]
     measurements: Annotated[dict[str, Summary], "Everything that was measured, by key."]
     processes: Annotated[list[ProcessEntry], "The processes that used most; the last entry adds up the others."]
     provenance: Provenance

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from math import floor
 from typing import Any
 
-from jobmeter.analyse.check import CPU, MEMORY, Failure, Job, Line, Tally
-from jobmeter.analyse.opportunity import Opportunity
+from jobmeter.analyse.check import Failure, Job, Line, Tally
+from jobmeter.analyse.resource import CPU, MEMORY
+from jobmeter.analyse.waste import Waste
+from jobmeter.report.requests import gigabytes, waste_text
 from jobmeter.report.table import printable
 
 HEADINGS = ("Job ID", "Job Name", "Resource", "Specified", "Peak Used", "Over-Utilization")
@@ -66,15 +68,8 @@ def signed_percent(value: float) -> str:
 def amount(value: float, unit: str) -> str:
     """`8.00 GB`, `950.5%`, `2h 0m 0s`."""
     if unit == "bytes":
-        return _memory(value)
+        return gigabytes(value)
     return f"{value:.1f}%" if unit == "percent" else duration(value)
-
-
-def _memory(value: float) -> str:
-    for size, name in ((2**30, "GB"), (2**20, "MB")):
-        if value >= size:
-            return f"{value / size:,.2f} {name}"
-    return f"{value / 2**10:.2f} KB"
 
 
 def duration(value: float) -> str:
@@ -89,37 +84,37 @@ def duration(value: float) -> str:
 
 
 def headline(violations: Sequence[Line], jobs: Tally) -> str:
-    """`2 of 14 jobs used more than they asked for`."""
+    """`2 of 14 jobs used more than they requested`."""
     over = len({line.job.key for line in violations})
     if jobs.total == 1:
         return _of_one(over, jobs)
     running = f"; {_are(jobs.running)} still running" if jobs.running else ""
     if over:
-        return f"{over:,} of {jobs.total:,} jobs used more than {_they(over)} asked for{running}"
-    within = jobs.total - jobs.running - jobs.asked_nothing
+        return f"{over:,} of {jobs.total:,} jobs used more than {_they(over)} requested{running}"
+    within = jobs.total - jobs.running - jobs.requested_nothing
     if not within:
         if jobs.running == jobs.total:
             return f"All {jobs.total:,} jobs are still running"
-        return f"None of {jobs.total:,} jobs asked for anything{running}"
+        return f"None of {jobs.total:,} jobs requested anything{running}"
     if within == jobs.total:
-        return f"All {within:,} jobs stayed within what they asked for"
-    nothing = f"; {jobs.asked_nothing:,} asked for nothing" if jobs.asked_nothing else ""
-    return f"{within:,} of {jobs.total:,} jobs stayed within what {_they(within)} asked for{nothing}{running}"
+        return f"All {within:,} jobs stayed within what they requested"
+    nothing = f"; {jobs.requested_nothing:,} requested nothing" if jobs.requested_nothing else ""
+    return f"{within:,} of {jobs.total:,} jobs stayed within what {_they(within)} requested{nothing}{running}"
 
 
 def headline_of_many(violations: Sequence[Line], total: int) -> str:
     """The same where not every job was looked at."""
     if violations:
         return headline(violations, Tally(total))
-    return f"None of {total:,} jobs used more than it asked for"
+    return f"None of {total:,} jobs used more than it requested"
 
 
 def _of_one(over: int, jobs: Tally) -> str:
     if over:
-        return "The job used more than it asked for"
+        return "The job used more than it requested"
     if jobs.running:
         return "The job is still running"
-    return "The job asked for nothing" if jobs.asked_nothing else "The job stayed within what it asked for"
+    return "The job requested nothing" if jobs.requested_nothing else "The job stayed within what it requested"
 
 
 def _they(count: int) -> str:
@@ -140,20 +135,9 @@ def failure_lines(failures: Sequence[Failure], *, with_workflow: bool = False) -
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in parts]
 
 
-def opportunity_text(found: Opportunity) -> str:
-    """`preprocess: asked for 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run`."""
-    name = printable(found.name)
-    if found.resource is MEMORY:
-        gb = 2.0**30
-        less, freed = f"{found.less / gb:.3g} GB", f"{found.freed / gb:.3g} GB-h"
-        return (
-            f"{name}: asked for {_memory(found.asked)}, used {_memory(found.used)} at most: "
-            f"{less} less would free {freed} a run"
-        )
-    return (
-        f"{name}: asked for {found.asked:.10g} CPUs, used {found.used:.1f} at most: "
-        f"{found.less:.10g} less would free {found.freed:.3g} core-h a run"
-    )
+def opportunity_text(waste: Waste) -> str:
+    """`preprocess: requested 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run`."""
+    return f"{printable(waste.name)}: {waste_text(waste)}"
 
 
 def line_object(line: Line) -> dict[str, Any]:
@@ -183,18 +167,18 @@ def failure_object(failure: Failure) -> dict[str, Any]:
     return {**job_object(failure.job), "status": failure.status, "cause": failure.cause}
 
 
-def opportunity_object(found: Opportunity) -> dict[str, Any]:
+def opportunity_object(waste: Waste) -> dict[str, Any]:
     """`specified_value` and the like are bytes or CPUs, `freed` is GB-hours or core-hours a run."""
-    is_memory = found.resource is MEMORY
+    is_memory = waste.resource is MEMORY
     return {
-        "job_name": found.name,
-        "resource_type": found.resource.name,
-        "runs": found.runs,
-        "specified_value": found.asked,
-        "peak_used_value": found.used,
-        "less_value": found.less,
+        "job_name": waste.name,
+        "resource_type": waste.resource.name,
+        "runs": waste.runs,
+        "specified_value": waste.requested,
+        "peak_used_value": waste.used,
+        "less_value": waste.less,
         "unit": "bytes" if is_memory else "cpus",
-        "freed_per_run": round(found.freed / 2**30 if is_memory else found.freed, 6),
+        "freed_per_run": round(waste.freed / 2**30 if is_memory else waste.freed, 6),
         "freed_unit": "GB-h" if is_memory else "core-h",
-        "text": opportunity_text(found),
+        "text": opportunity_text(waste),
     }

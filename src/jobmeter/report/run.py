@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from jobmeter.analyse.headline_table import HEADLINE, HeadlineFigure, SummaryPart, requested_amount
 from jobmeter.analyse.outcome import in_words, outcome_of, without_shepherd
 from jobmeter.model import Quality, Status
+from jobmeter.record.read import figure_value, requested
 from jobmeter.units import text
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Figure, Record
+
+Part = tuple[HeadlineFigure, SummaryPart, "Figure"]
+"""A row of the table of headline figures, how it is worded, and the figure."""
 
 
 def summary_lines(record: Record, journal: str | None) -> list[str]:
@@ -17,10 +23,8 @@ def summary_lines(record: Record, journal: str | None) -> list[str]:
     ending = in_words(outcome_of(record))
     lines = [f"jobmeter: {record['name']} {ending} after {text(record['wall_seconds'], 'seconds')}"]
     rows = [
-        ("CPU", _cpu(record)),
-        ("memory", _memory(record)),
-        ("disk", _disk(record)),
-        ("processes", _processes(record)),
+        *_figures(record),
+        *_requests(record),
         ("left", _left(record)),
         ("note", without_shepherd(record)),
         ("record", f"{record['id']}  {journal}" if journal else ""),
@@ -29,81 +33,57 @@ def summary_lines(record: Record, journal: str | None) -> list[str]:
     return lines
 
 
-Part = tuple[str, "Figure"]
-"""Words for one figure, and the figure."""
+def _figures(record: Record) -> Iterator[tuple[str, str]]:
+    """A line for each subject, with its figures in the order of the table."""
+    lines: dict[str, list[Part]] = {}
+    for row in HEADLINE:
+        figure = record["usage"].get(row.name)
+        if figure is not None and row.summary is not None and not _is_the_mean(row, record):
+            lines.setdefault(row.summary.line, []).append((row, row.summary, figure))
+    for name, parts in lines.items():
+        yield name, _tagged(parts, requested(record))
 
 
-def _tagged(parts: list[Part]) -> str:
+def _requests(record: Record) -> list[tuple[str, str]]:
+    """What it requested too little or too much of."""
+    if not record["requirement"]:
+        return []
+    from jobmeter.report.requests import request_lines
+
+    return request_lines(record)
+
+
+def _is_the_mean(row: HeadlineFigure, record: Record) -> bool:
+    """A job too short for a rate has its mean alone."""
+    peak = figure_value(record, "cpu_peak_percent")
+    return row.name == "cpu_peak_percent" and peak == figure_value(record, "cpu_mean_percent")
+
+
+def _tagged(parts: list[Part], requirement: Mapping[str, float]) -> str:
     """Figures in words, each with its quality and source; those that share them in one tag: `[exact, cgroup]`."""
-    text = ""
-    for number, (words, figure) in enumerate(parts):
-        following = parts[number + 1][1] if number + 1 < len(parts) else None
-        text += (", " if text else "") + words
-        if following is None or _tag(figure) != _tag(following):
-            text += f" [{_tag(figure)}]"
-    return text
+    line = ""
+    for number, part in enumerate(parts):
+        following = _tag(parts[number + 1]) if number + 1 < len(parts) else ""
+        line += (", " if line else "") + _words(part, requirement)
+        if (tag := _tag(part)) != following:
+            line += tag
+    return line
 
 
-def _tag(figure: Figure) -> str:
-    return f"{figure['quality']}, {figure['from'].partition('_')[0]}"
+def _tag(part: Part) -> str:
+    _, summary, figure = part
+    return f" [{figure['quality']}, {figure['from'].partition('_')[0]}]" if summary.names_source else ""
 
 
-def _processes(record: Record) -> str:
-    figure = record["usage"].get("processes_peak")
-    if figure is None:
-        return ""
-    return _quantity(figure, "count") + (" at most" if figure["quality"] != Quality.AT_LEAST.value else "")
-
-
-def _quantity(figure: Figure, unit: str) -> str:
-    at_least = "at least " if figure["quality"] == Quality.AT_LEAST.value else ""
-    return at_least + text(figure["value"], unit)
-
-
-def _at_most(figure: Figure, unit: str) -> str:
-    if figure["quality"] == Quality.AT_LEAST.value:
-        return f"{_quantity(figure, unit)} at the peak"
-    return f"{_quantity(figure, unit)} at most"
-
-
-def _share(used: float, requested: float | None, words: str) -> str:
-    return "" if not requested else f", {100 * used / requested:.0f} % of the {words} requested"
-
-
-def _cpu(record: Record) -> str:
-    usage, cpus = record["usage"], record["requirement"].get("cpus")
-    parts: list[Part] = []
-    if "cpu_seconds" in usage:
-        parts.append((_quantity(usage["cpu_seconds"], "seconds"), usage["cpu_seconds"]))
-    if "cpu_mean_percent" in usage:
-        mean = usage["cpu_mean_percent"]
-        words = f"{text(mean['value'], 'percent')} on average"
-        words += _share(mean["value"], cpus and 100 * cpus, f"{text(cpus, 'count')} CPUs" if cpus else "")
-        parts.append((words, mean))
-    # A job too short for a rate has its mean alone.
-    mean_value = usage["cpu_mean_percent"]["value"] if "cpu_mean_percent" in usage else None
-    if "cpu_peak_percent" in usage and usage["cpu_peak_percent"]["value"] != mean_value:
-        parts.append((_at_most(usage["cpu_peak_percent"], "percent"), usage["cpu_peak_percent"]))
-    return _tagged(parts)
-
-
-def _memory(record: Record) -> str:
-    usage, limit = record["usage"], record["requirement"].get("memory_bytes")
-    parts: list[Part] = []
-    if "memory_peak_bytes" in usage:
-        peak = usage["memory_peak_bytes"]
-        words = _at_most(peak, "bytes") + _share(peak["value"], limit, text(limit, "bytes") if limit else "")
-        parts.append((words, peak))
-    if "memory_mean_bytes" in usage:
-        mean = usage["memory_mean_bytes"]
-        parts.append((f"{text(mean['value'], 'bytes')} on average", mean))
-    return _tagged(parts)
-
-
-def _disk(record: Record) -> str:
-    usage = record["usage"]
-    figures = ((usage.get("read_bytes"), "read"), (usage.get("write_bytes"), "written"))
-    return ", ".join(f"{text(figure['value'], 'bytes')} {verb}" for figure, verb in figures if figure is not None)
+def _words(part: Part, requirement: Mapping[str, float]) -> str:
+    row, summary, figure = part
+    form = summary.at_least if figure["quality"] == Quality.AT_LEAST.value else summary.words
+    words = form.format(text(figure["value"], row.unit))
+    requested = requested_amount(row, requirement)
+    if summary.shows_share and requested:
+        cpus = f"{text(requested / 100, 'count')} CPUs" if row.unit == "percent" else ""
+        words += f", {100 * figure['value'] / requested:.0f} % of the {cpus or text(requested, row.unit)} requested"
+    return words
 
 
 def _left(record: Record) -> str:

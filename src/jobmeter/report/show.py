@@ -1,4 +1,4 @@
-"""One run as text: what it was, how it ended, what it used beside what it asked for, and what stands out."""
+"""One run as text: what it was, how it ended, what it used beside what it requested, and what stands out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jobmeter.analyse.findings import ending, findings
+from jobmeter.analyse.headline_table import HEADLINE, requested_amount
 from jobmeter.analyse.timeline import Sample
 from jobmeter.model import Quality, Status
-from jobmeter.record.read import figures, requested
+from jobmeter.record.read import requested
 from jobmeter.report.table import local_time, plain_table, printable
 from jobmeter.units import text
 
@@ -19,18 +20,6 @@ if TYPE_CHECKING:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 _MOST_PROCESSES = 10
-_FIGURES = (
-    ("cpu_seconds", "CPU time", "seconds", None),
-    ("cpu_mean_percent", "CPU mean", "percent", "cpus"),
-    ("cpu_peak_percent", "CPU peak", "percent", "cpus"),
-    ("memory_peak_bytes", "memory peak", "bytes", "memory_bytes"),
-    ("memory_mean_bytes", "memory mean", "bytes", "memory_bytes"),
-    ("memory_min_bytes", "memory min", "bytes", None),
-    ("read_bytes", "read", "bytes", None),
-    ("write_bytes", "written", "bytes", None),
-    ("processes_peak", "processes", "count", None),
-)
-"""Figure of the record, its name, its unit, and what was asked for of it."""
 
 
 def details(record: Record, samples: Sequence[Sample], files: Iterable[tuple[str, str]]) -> list[str]:
@@ -69,22 +58,23 @@ def _identity(record: Record) -> list[str]:
 
 
 def _usage(record: Record) -> list[str]:
-    """Each figure beside what was asked for, with where it is from and how far to trust it."""
-    asked = record.get("requirement", {})
+    """Each figure beside what was requested, with where it is from and how far to trust it."""
+    requirement = record.get("requirement", {})
     rows = []
-    for name, words, unit, requirement in _FIGURES:
-        figure = figures(record).get(name)
-        if figure is not None:
-            limit = requested(record).get(requirement) if requirement else None
-            if limit is not None and requirement == "cpus":
-                limit *= 100
-            rows.append([words, *_compared(figure["value"], limit, unit), figure["quality"], figure["from"]])
+    for row in HEADLINE:
+        figure = record["usage"].get(row.name)
+        if figure is not None and row.in_show:
+            compared = _compared(figure["value"], requested_amount(row, requested(record)), row.unit)
+            rows.append([row.heading, *compared, figure["quality"], figure["from"]])
     wall = record.get("wall_seconds")
     if wall is not None:
-        has_no_end = record["outcome"]["status"] in (Status.RUNNING, Status.LOST, Status.DETACHED)
-        quality = Quality.AT_LEAST.value if has_no_end else ""
-        rows.insert(0, ["wall time", *_compared(wall, asked.get("runtime_seconds"), "seconds"), quality, ""])
-    headings = ["", "used", "asked for", "of it", "quality", "source"]
+        quality = (
+            Quality.AT_LEAST.value
+            if record["outcome"]["status"] in (Status.RUNNING, Status.LOST, Status.DETACHED)
+            else ""
+        )
+        rows.insert(0, ["wall time", *_compared(wall, requirement.get("runtime_seconds"), "seconds"), quality, ""])
+    headings = ["", "used", "requested", "of it", "quality", "source"]
     if not any(row[2] for row in rows):
         rows = [[row[0], row[1], *row[4:]] for row in rows]
         headings = ["", "used", "quality", "source"]
@@ -92,10 +82,10 @@ def _usage(record: Record) -> list[str]:
     return plain_table(headings, units, rows) if rows else ["nothing was measured"]
 
 
-def _compared(used: float, asked: float | None, unit: str) -> list[str]:
-    if not asked:
+def _compared(used: float, requested: float | None, unit: str) -> list[str]:
+    if not requested:
         return [text(used, unit), "", ""]
-    return [text(used, unit), text(asked, unit), f"{100 * used / asked:.0f} %"]
+    return [text(used, unit), text(requested, unit), f"{100 * used / requested:.0f} %"]
 
 
 def _curves(samples: Sequence[Sample]) -> list[str]:

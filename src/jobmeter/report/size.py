@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobmeter.analyse.check import CPU, RUNTIME, Resource
+from jobmeter.analyse.resource import CPU, RUNTIME, Resource
 from jobmeter.analyse.size import Advice, Amount
 from jobmeter.report.check import duration
 from jobmeter.report.table import printable
 from jobmeter.units import text
 
-HEADINGS = ("Job Name", "Resource", "Asks Today", "Should Ask", "Most Seen")
+HEADINGS = ("Job Name", "Resource", "Requested", "Advised", "Most Used")
 UNITS = ("text", "text", "count", "count", "count")
 MAY_BE_CUT = ("Job Name",)
 _LITTLE = 0.005
@@ -24,7 +24,7 @@ def cells(advice: Advice) -> list[list[str]]:
             printable(advice.name),
             amount.resource.name,
             "-" if amount.today is None else quantity(amount.today, amount.resource),
-            quantity(amount.ask, amount.resource),
+            quantity(amount.request, amount.resource),
             quantity(amount.most, amount.resource),
         ]
         for amount in advice.amounts
@@ -39,13 +39,13 @@ def quantity(value: float, resource: Resource) -> str:
 
 
 def sentences(advice: Advice) -> list[str]:
-    """How many runs tell that, what would still fail, what today's request wastes, and the reasons, a line each."""
+    """How many runs there are, the expected failure rate, what today's request wastes, and the reasons, a line each."""
     if not advice.completed:
         return [unknown(advice), *_reasons(advice)]
     runs = "1 run" if advice.runs == 1 else f"{advice.runs:,} runs"
     parts = [
         f"{printable(advice.name)}: {runs}, {advice.completed:,} completed",
-        f"expected to fail still: {_share(advice.fails)}",
+        f"expected failure rate: {_share(advice.fails)}",
     ]
     wasted = [
         f"{amount:.3g} {unit}"
@@ -53,7 +53,7 @@ def sentences(advice: Advice) -> list[str]:
         if amount is not None and amount >= _LITTLE
     ]
     if wasted:
-        parts.append(f"what it asks for today wastes {' and '.join(wasted)} a run")
+        parts.append(f"what it requests today wastes {' and '.join(wasted)} a run")
     return ["; ".join(parts), *_reasons(advice)]
 
 
@@ -92,7 +92,7 @@ def advice_object(advice: Advice) -> dict[str, Any]:
 
 
 def _amount_object(amount: Amount) -> dict[str, Any]:
-    told = {"ask": amount.ask, "most": amount.most, "usual": amount.usual, "reason": amount.reason}
+    told = {"ask": amount.request, "most": amount.most, "usual": amount.usual, "reason": amount.reason}
     if amount.today is not None:
         told["today"] = amount.today
     if amount.fails is not None:

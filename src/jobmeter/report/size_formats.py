@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from jobmeter.analyse.check import CPU, MEMORY, RUNTIME
+from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
 from jobmeter.analyse.rounding import round_memory
 from jobmeter.analyse.size import Advice, Amount
 from jobmeter.report.table import printable
@@ -72,9 +72,9 @@ def _slurm(advised: Sequence[Advice]) -> str:
         return [
             f"#SBATCH {option}"
             for option in (
-                f"--mem={_mib(memory.ask)}M" if memory else "",
-                f"--cpus-per-task={ceil(cpus.ask)}" if cpus else "",
-                f"--time={slurm_time(runtime.ask)}" if runtime else "",
+                f"--mem={_mib(memory.request)}M" if memory else "",
+                f"--cpus-per-task={ceil(cpus.request)}" if cpus else "",
+                f"--time={slurm_time(runtime.request)}" if runtime else "",
             )
             if option
         ]
@@ -85,8 +85,8 @@ def _slurm(advised: Sequence[Advice]) -> str:
 def _docker(advised: Sequence[Advice]) -> str:
     def lines(advice: Advice) -> list[str]:
         memory, cpus, _ = _amounts(advice)
-        options = [f"--memory={memory_word(memory.ask)}"] if memory else []
-        return [" ".join([*options, *([f"--cpus={_number(cpus.ask)}"] if cpus else [])])]
+        options = [f"--memory={memory_word(memory.request)}"] if memory else []
+        return [" ".join([*options, *([f"--cpus={_number(cpus.request)}"] if cpus else [])])]
 
     return _blocks(advised, lines)
 
@@ -96,11 +96,11 @@ def _compose(advised: Sequence[Advice]) -> str:
     lines = ["services:"]
     for advice in advised:
         memory, cpus, _ = _amounts(advice)
-        usual = None if memory is None else min(round_memory(memory.usual), int(memory.ask))
+        usual = None if memory is None else min(round_memory(memory.usual), int(memory.request))
         mean = None if cpus is None else _tenths(cpus.usual)
         lines += [f"  {_comment(advice)}", f"  {_service(advice.name)}:", "    deploy:", "      resources:"]
         for part, size, cores in (
-            ("limits", memory and memory.ask, cpus and _number(cpus.ask)),
+            ("limits", memory and memory.request, cpus and _number(cpus.request)),
             ("reservations", usual, mean),
         ):
             lines.append(f"        {part}:")
@@ -131,9 +131,9 @@ def _k8s(advised: Sequence[Advice]) -> str:
         for part in ("requests", "limits"):
             found.append(f"  {part}:")
             if cpus:
-                found.append(f'    cpu: "{_tenths(cpus.usual) if part == "requests" else _number(cpus.ask)}"')
-            found += [f"    memory: {_mib(memory.ask)}Mi"] if memory else []
-        deadline = [f"# in the spec of its Job: activeDeadlineSeconds: {ceil(runtime.ask)}"] if runtime else []
+                found.append(f'    cpu: "{_tenths(cpus.usual) if part == "requests" else _number(cpus.request)}"')
+            found += [f"    memory: {_mib(memory.request)}Mi"] if memory else []
+        deadline = [f"# in the spec of its Job: activeDeadlineSeconds: {ceil(runtime.request)}"] if runtime else []
         return found + deadline
 
     return _blocks(advised, lines, between="---\n")
@@ -142,8 +142,8 @@ def _k8s(advised: Sequence[Advice]) -> str:
 def _ray(advised: Sequence[Advice]) -> str:
     def lines(advice: Advice) -> list[str]:
         memory, cpus, _ = _amounts(advice)
-        options = [f"num_cpus={_number(cpus.ask)}"] if cpus else []
-        options += [f"memory={_mib(memory.ask)} * 2**20"] if memory else []
+        options = [f"num_cpus={_number(cpus.request)}"] if cpus else []
+        options += [f"memory={_mib(memory.request)} * 2**20"] if memory else []
         name = advice.name if advice.name.isidentifier() and not keyword.iskeyword(advice.name) else "task"
         return [f"{name}.options({', '.join(options)})"]
 
@@ -155,9 +155,9 @@ def _yaml(advised: Sequence[Advice]) -> str:
     for advice in advised:
         memory, cpus, runtime = _amounts(advice)
         lines += [f"  {_comment(advice)}", f"  - name: {json.dumps(advice.name)}"]
-        lines += [f"    num_cpus: {_number(cpus.ask)}"] if cpus else []
-        lines += [f"    memory: {memory_word(memory.ask)}"] if memory else []
-        lines += [f"    runtime: {iso_duration(runtime.ask)}"] if runtime else []
+        lines += [f"    num_cpus: {_number(cpus.request)}"] if cpus else []
+        lines += [f"    memory: {memory_word(memory.request)}"] if memory else []
+        lines += [f"    runtime: {iso_duration(runtime.request)}"] if runtime else []
     return "\n".join(lines)
 
 

@@ -12,7 +12,6 @@ from jobmeter.units import text
 
 _GOOD: dict[str, str] = {Status.COMPLETED: "green", Status.RUNNING: "cyan", Status.DETACHED: "cyan"}
 _MAY_BE_CUT = ("name", "command", "cwd", "labels")
-_QUALITY_OF = {"cpu_seconds": "cpu_quality", "cpu_mean_percent": "cpu_quality", "memory_peak_bytes": "memory_quality"}
 
 
 def heading(field: str) -> str:
@@ -38,8 +37,7 @@ def cell(row: Mapping[str, Any], field: str, unit: str) -> str:
         return printable(value)
     if field in ("exit_code", "signal"):
         return str(value)
-    least = "≥ " if row.get(_QUALITY_OF.get(field, "")) == "at least" else ""
-    return least + text(value, unit)
+    return ("≥ " if field in row.get("at_least", ()) else "") + text(value, unit)
 
 
 def local_time(iso: str) -> str:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobmeter.analyse.headline import CpuSpan, usage
+from jobmeter.analyse.headline import CpuSpan
+from jobmeter.analyse.headline_table import usage
 from jobmeter.collectors import select
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError

@@ -3,7 +3,7 @@
     from jobmeter.store import Selection, open_store
 
     store = open_store(location, warn)        # brings the index up to date; warns of lines that cannot be read
-    store.runs(Selection(names=("train*",)))  # rows, newest first: dict[str, Any], what was not measured is absent
+    store.runs(Selection(names=("train*",)))  # `StoredRun`s, newest first: what was not measured is absent
     store.resolve("last")                     # id, unique prefix, name (its newest run) or "last" → id; UsageError
     store.record(run_id)                      # the run record; of a run without an end, from its windows so far
     store.journal(run_id)                     # header, windows, processes, record, problems
@@ -14,10 +14,10 @@
     store.remove(run_id)
 
 Rows have `id name status exit_code signal started ended wall_seconds`, the headline figures
-(`cpu_seconds cpu_peak_percent cpu_mean_percent memory_peak_bytes memory_mean_bytes read_bytes write_bytes
-processes_peak`), `requirement_cpus requirement_memory_bytes requirement_runtime_seconds`, `labels` (dict),
-`user host cwd command` (list), `cpu_quality memory_quality`, `enforced` (list); those of a workflow's jobs also
-`workflow workflow_run` and `workflow_job` (dict). `jobmeter.store.query.fields.FIELDS` has their units.
+(`jobmeter.analyse.headline_table`), `requirement_cpus requirement_memory_bytes requirement_runtime_seconds`, `labels`
+(dict), `user host cwd command` (list), `cpu_quality memory_quality`, `at_least` and `enforced` (lists); those of a
+workflow's jobs also `workflow workflow_run` and `workflow_job` (dict). `jobmeter.store.query.fields.FIELDS` has
+their units.
 
 Questions over very many runs are for SQL, not for a loop over rows:
 
@@ -26,12 +26,12 @@ Questions over very many runs are for SQL, not for a loop over rows:
     store.query(select(job.c.job_name, func.count(), func.sum(job.c.cpu_seconds))
                 .where(store.condition(selection)).group_by(job.c.job_name))   # → list of tuples
 
-`(job_name, figure)` is indexed for wall_seconds, cpu_seconds and memory_peak_bytes, so exact percentiles by name
+`(job_name, figure)` is indexed for wall_seconds and the figures that `stats` shows, so exact percentiles by name
 are quick: `order by figure limit 1 offset n`. What a window says of CPU, memory and processes:
 `jobmeter.analyse.timeline`.
 """
 
-from jobmeter.store.query.selection import Row, Selection
+from jobmeter.store.query.selection import Selection
 from jobmeter.store.store import Store, open_store
 
-__all__ = ["Row", "Selection", "Store", "open_store"]
+__all__ = ["Selection", "Store", "open_store"]

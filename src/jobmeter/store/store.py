@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, select
 from sqlalchemy import Row as SqlRow
 from sqlalchemy.exc import DatabaseError
 
+from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.reader import Journal, JournalWindow, RunLocation, read_journal
 from jobmeter.journal.writer import append_to_journal
@@ -24,7 +25,7 @@ from jobmeter.store.index.update import bring_up_to_date
 from jobmeter.store.prune import Pruned, prune
 from jobmeter.store.query.fields import FIELDS
 from jobmeter.store.query.run_names import find_workflow, resolve_run
-from jobmeter.store.query.selection import Row, Selection, condition, ordered
+from jobmeter.store.query.selection import Selection, condition, ordered
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
@@ -62,7 +63,7 @@ class Store:
             bring_up_to_date(self._connection, self.directory, self._warn)
         read_through_memory(self._connection)
 
-    def runs(self, selection: Selection = Selection()) -> Iterator[Row]:  # noqa: B008
+    def runs(self, selection: Selection = Selection()) -> Iterator[StoredRun]:  # noqa: B008
         """The runs selected, in their order. UsageError for a selection that means nothing."""
         names = tuple(FIELDS)
         for values in self._stream(ordered(selection, _FIELD_COLUMNS)):

@@ -1,4 +1,4 @@
-"""What jobs of several attempts ask for today, as the plans of their runs have it."""
+"""What jobs of several attempts request today, as the plans of their runs have it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from jobmeter.errors import StoreError
 from jobmeter.model import Requirement
 
 if TYPE_CHECKING:
-    from jobmeter.analyse.check import Key, Row
+    from jobmeter.analyse.check import Key
+    from jobmeter.analyse.stored_run import StoredRun
 
 
-def asked_today(store: str, rows: Iterable[Row]) -> dict[Key, Requirement]:
+def current_requests(store: str, rows: Iterable[StoredRun]) -> dict[Key, Requirement]:
     """By job; of a run whose plan is not kept, nothing."""
     from jobmeter.analyse.check import job_of
 

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Union
 
-from jobmeter.analyse.check import MEMORY, met_limit
+from jobmeter.analyse.overuse import met_limit
+from jobmeter.analyse.resource import MEMORY
 from jobmeter.engines.contract import Ended, Engine, OnEnd, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.journal.writer import JournalFile, shared_journal

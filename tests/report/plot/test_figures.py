@@ -56,10 +56,10 @@ def test_headings_come_from_the_descriptions_in_the_journal() -> None:
     assert "proc_rss_total: Resident memory." in texts[1]
 
 
-def test_what_was_asked_for_is_a_line_only_where_it_was_asked_for() -> None:
-    assert not any("asked" in trace["name"] for trace in job_figure(job())["data"])
-    asked = [trace for trace in job_figure(job(requirement_cpus=2.0))["data"] if "asked" in trace["name"]]
-    assert [[200.0, 200.0]] == [trace["y"] for trace in asked]
+def test_what_was_requested_is_a_line_only_where_it_was() -> None:
+    assert not any("requested" in trace["name"] for trace in job_figure(job())["data"])
+    lines = [trace for trace in job_figure(job(requirement_cpus=2.0))["data"] if "requested" in trace["name"]]
+    assert [[200.0, 200.0]] == [trace["y"] for trace in lines]
 
 
 def test_runs_without_a_quantity_have_no_overview_of_it() -> None:

@@ -14,7 +14,7 @@ def test_a_run_is_drawn_as_svg_whose_texts_are_texts(tmp_path: Path) -> None:
     path = tmp_path / "run.svg"
     write_image(job_image(job(requirement_memory_bytes=2**31)), str(path))
     drawn = path.read_text()
-    for words in ("train aaaa", "CPU", "Memory", "Processes", "GiB", "asked for", "time since the start (min)"):
+    for words in ("train aaaa", "CPU", "Memory", "Processes", "GiB", "requested", "time since the start (min)"):
         assert f">{words}</text>" in drawn
 
 

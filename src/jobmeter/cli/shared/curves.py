@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from jobmeter.errors import UsageError
 
 if TYPE_CHECKING:
+    from jobmeter.analyse.stored_run import StoredRun
     from jobmeter.report.plot.series import JobCurves
-    from jobmeter.store import Row, Store
+    from jobmeter.store import Store
 
 _POINTS = 200_000
 """In a page: what a browser draws without a pause. They are shared out among the curves."""
@@ -18,7 +19,7 @@ _FEWEST, _MOST = 200, 4_000
 """Points of a curve: fewer would lose its shape, more cannot be seen."""
 
 
-def curves_of(store: Store, rows: Sequence[Row], keys: Sequence[str] = ()) -> list[JobCurves]:
+def curves_of(store: Store, rows: Sequence[StoredRun], keys: Sequence[str] = ()) -> list[JobCurves]:
     """The curves of every run; some may have none, and UsageError when all have none."""
     from jobmeter.report.plot.series import STANDARD, check_drawable, job_curves, telling_length
 

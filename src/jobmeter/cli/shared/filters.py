@@ -16,7 +16,8 @@ from jobmeter.times import parse_moment
 from jobmeter.units import parse_seconds
 
 if TYPE_CHECKING:
-    from jobmeter.store import Row, Selection, Store
+    from jobmeter.analyse.stored_run import StoredRun
+    from jobmeter.store import Selection, Store
 
 STATUSES = tuple(status.value for status in Status)
 
@@ -52,7 +53,7 @@ def selection(options: argparse.Namespace) -> Selection:
     )
 
 
-def named_runs(store: Store, names: Iterable[str]) -> list[Row]:
+def named_runs(store: Store, names: Iterable[str]) -> list[StoredRun]:
     """The rows of runs that are named by id, prefix, name or `last`, each once. UsageError for one there is not."""
     from jobmeter.store import Selection
 

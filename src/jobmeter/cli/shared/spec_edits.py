@@ -14,7 +14,7 @@ from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 
 if TYPE_CHECKING:
-    from jobmeter.analyse.check import Row
+    from jobmeter.analyse.stored_run import StoredRun
     from jobmeter.workflow.plan import Plan
 
 _COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
@@ -45,7 +45,7 @@ def plan_to_fix(options: argparse.Namespace, option: str) -> Plan | None:
     return load_plan(options.spec)
 
 
-def check_it_is_theirs(plan: Plan, rows: Iterable[Row]) -> None:
+def check_it_is_theirs(plan: Plan, rows: Iterable[StoredRun]) -> None:
     """UsageError when these runs are of another workflow, or of no job in the spec."""
     from jobmeter.analyse.check import job_of
     from jobmeter.model import workflow_id
@@ -120,7 +120,7 @@ def _coloured(diff: str) -> str:
 
 def _changes(before: Plan, after: Plan) -> list[str]:
     """What is requested otherwise than before, by step: what several share changes for all of them."""
-    from jobmeter.analyse.check import CPU, MEMORY, RUNTIME
+    from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
     from jobmeter.report.size import quantity
 
     changes: dict[str, None] = {}

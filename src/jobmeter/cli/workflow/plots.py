@@ -12,7 +12,8 @@ from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.summary import cost
 
 if TYPE_CHECKING:
-    from jobmeter.store import Row, Store
+    from jobmeter.analyse.stored_run import StoredRun
+    from jobmeter.store import Store
 
 _MOST = 50
 """Jobs on the page: more are no use to anyone, and `jobmeter plot` draws any."""
@@ -50,7 +51,7 @@ def _draw(path: str, directory: RunDirectory, location: str, runs: Collection[st
     return len(rows)
 
 
-def costliest(store: Store, directory: RunDirectory, runs: Collection[str]) -> list[Row]:
+def costliest(store: Store, directory: RunDirectory, runs: Collection[str]) -> list[StoredRun]:
     """The rows of the runs that cost most, in the order in which they started."""
     from jobmeter.store import Selection
 

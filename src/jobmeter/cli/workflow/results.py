@@ -7,7 +7,8 @@ import csv
 import json
 import sys
 
-from jobmeter.analyse.check import CPU, MEMORY, Resource, is_at_least
+from jobmeter.analyse.overuse import is_at_least
+from jobmeter.analyse.resource import CPU, MEMORY, Resource
 from jobmeter.cli.shared.options import Parser
 from jobmeter.cli.shared.output import warn
 from jobmeter.cli.shared.tables import print_table

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jobmeter.analyse.check import Line, check
-from jobmeter.analyse.opportunity import opportunities
 from jobmeter.analyse.outcome import in_words
+from jobmeter.analyse.waste import wasted_requests
 from jobmeter.cli.shared.output import tell, warn
 from jobmeter.model import Requirement, Status
 from jobmeter.report.check import opportunity_text
+from jobmeter.report.requests import TOO_LITTLE, TOO_MUCH, overuse_text
 from jobmeter.report.table import plain_table
 from jobmeter.units import text
 from jobmeter.workflow.attempts import Attempt, latest
@@ -102,7 +103,7 @@ def tell_end(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequ
         f"jobmeter: workflow {plan.name} {_fate(result, len(plan.jobs), attempts)}",
         *_job_table(plan, attempts, summary),
         *_totals(result, summary),
-        *_findings(plan, attempts, summary),
+        *request_lines(plan, attempts, summary),
         *_next(directory, result),
     ]
     tell("\n".join(lines))
@@ -125,7 +126,7 @@ def _job_table(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary
     title = [] if few else ["  the costliest:"]
     units = ("text", "text", "seconds", "seconds", "percent", "bytes", "text")
     rows = [_row(attempt) for attempt in sorted(shown, key=lambda each: each.number if few else 0)]
-    table = plain_table(("job", "status", "time", "CPU", "CPU %", "memory", "of what it asked for"), units, rows)
+    table = plain_table(("job", "status", "time", "CPU", "CPU %", "memory", "of what it requested"), units, rows)
     return title + [f"  {line}" for line in table]
 
 
@@ -151,17 +152,19 @@ def _shares(attempt: Attempt) -> str:
         ("memory", attempt.memory_peak_bytes, attempt.memory_bytes),
         ("time", attempt.wall_seconds, attempt.runtime_seconds),
     )
-    return ", ".join(f"{name} {_percent(used / asked)}" for name, used, asked in shares if used is not None and asked)
+    return ", ".join(
+        f"{name} {_percent(used / amount)}" for name, used, amount in shares if used is not None and amount
+    )
 
 
 def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
     totals = summary.totals
     lines = []
     if totals.core_hours is not None:
-        share = _share(totals.cpu_efficiency, "{} of the CPU time they asked for was used")
+        share = _share(totals.cpu_efficiency, "{} of the CPU time they requested was used")
         lines.append(f"  CPU        {_amount(totals.core_hours, 'core')}{share}")
     if totals.gb_hours is not None:
-        share = _share(totals.memory_efficiency, "at their peaks jobs used {} of what they asked for")
+        share = _share(totals.memory_efficiency, "at their peaks jobs used {} of what they requested")
         lines.append(f"  memory     {_amount(totals.gb_hours, 'GB')}{share}")
     if result.concurrency_peak:
         lines.append(f"  at a time  {result.concurrency_peak} job{'s' * (result.concurrency_peak > 1)} at most")
@@ -185,15 +188,15 @@ def _percent(share: float) -> str:
     return "under 1 %" if 0 < share < 0.01 else text(100 * share, "percent")
 
 
-def _findings(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
-    """Who asked for too little and who for too much, and what to write instead."""
+def request_lines(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
+    """Who requested too little and who too much, and what to write instead."""
     last = latest(list(attempts))
     rows = [attempt.as_row() for attempt in last.values() if attempt.status != Status.CANCELLED]
     over = check(rows, everything=False).lines
-    lines = [f"  too little {_over(line)}" for line in over[:_FINDINGS]]
+    lines = [f"  {TOO_LITTLE:<10} {_over(line)}" for line in over[:_FINDINGS]]
     if len(over) > _FINDINGS:
-        lines.append(f"  too little … and {len(over) - _FINDINGS} more: jobmeter check")
-    lines += [f"  too much   {opportunity_text(each)}" for each in opportunities(rows)[:_FINDINGS]]
+        lines.append(f"  {TOO_LITTLE:<10} … and {len(over) - _FINDINGS} more: jobmeter check")
+    lines += [f"  {TOO_MUCH:<10} {opportunity_text(each)}" for each in wasted_requests(rows)[:_FINDINGS]]
     lines += [f"  advice     {_recovered(each)}" for each in summary.recovered]
     if over:
         near = os.path.relpath(plan.path)
@@ -203,10 +206,7 @@ def _findings(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary)
 
 
 def _over(line: Line) -> str:
-    used, asked = text(line.used, line.resource.unit), text(line.specified, line.resource.unit)
-    if line.cause:
-        return f"{line.job.name}: {line.cause} with the {asked} it asked for"
-    return f"{line.job.name}: {line.resource.name} {used} of the {asked} it asked for"
+    return f"{line.job.name}: {overuse_text(line.verdict)}"
 
 
 def _next(directory: RunDirectory, result: Result) -> list[str]:

@@ -1,4 +1,4 @@
-"""The summary of runs: bars of peak against mean, and what was asked for."""
+"""The summary of runs: bars of peak against mean, and what was requested."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BARS = (
 
 
 def summary_figure(jobs: Sequence[JobCurves]) -> Figure:
-    """Peak against mean of every run, and what it asked for as a line across both."""
+    """Peak against mean of every run, and what it requested as a line across both."""
     names = [escaped(label(job)) for job in jobs]
     data: list[Figure] = []
     layout = base_layout(_BAR * len(jobs) + 170, None)
@@ -57,12 +57,12 @@ def summary_figure(jobs: Sequence[JobCurves]) -> Figure:
 
 
 def bar_values(jobs: Sequence[JobCurves], bars: Bars) -> dict[str, list[float | None]]:
-    """`peak`, `mean` and `asked for` of every run, in the unit of the bars."""
+    """`peak`, `mean` and `requested` of every run, in the unit of the bars."""
     asked = [job.row.get(bars.requirement) for job in jobs]
     return {
         "peak": [job.row.get(bars.peak) for job in jobs],
         "mean": [job.row.get(bars.mean) for job in jobs],
-        "asked for": [None if value is None else value * bars.times for value in asked],
+        "requested": [None if value is None else value * bars.times for value in asked],
     }
 
 
@@ -86,7 +86,7 @@ def _bar(
         "hovertemplate": f"%{{text}}<extra>%{{y}}, {name}</extra>",
         "xaxis": axis,
     }
-    if name == "asked for":
+    if name == "requested":
         mark = {"symbol": "line-ns", "size": _BAR - 12, "line": {"width": 2.5, "color": colour}, "color": colour}
         return {**trace, "type": "scatter", "mode": "markers", "marker": mark, "cliponaxis": False}
     return {

@@ -131,7 +131,7 @@ def _panel_traces(job: JobCurves, panel: Panel, axis: str, colour: str, time: Cl
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": f"{title}, asked for",
+                "name": f"{title}, requested",
                 "x": ends,
                 "y": [round(panel.asked / divisor, 4)] * 2,
                 "text": [text(panel.asked, curve.unit)] * 2,

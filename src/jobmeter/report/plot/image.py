@@ -83,7 +83,7 @@ def overview_image(jobs: Sequence[JobCurves], heading: Heading, of_day: bool = F
 
 @matplotlib.rc_context(_STYLE)
 def summary_image(jobs: Sequence[JobCurves]) -> Figure:
-    """Peak against mean of every run, and what it asked for as a line across both."""
+    """Peak against mean of every run, and what it requested as a line across both."""
     figure, axes = _figure(0.45 * len(jobs) + 1.1, 1, 2)
     for axis, bars, colour in zip(axes, BARS, COLOURS):
         _draw_bars(axis, jobs, bars, colour)
@@ -114,7 +114,7 @@ def _draw_panel(axis: Axes, job: JobCurves, panel: Panel, colour: str, time: Clo
     if curve.is_band:
         _draw_line(axis, times, _heights(curve.peak, divisor), colour, name="peak", linewidth=0.7, linestyle=":")
     if panel.asked is not None:
-        axis.axhline(panel.asked / divisor, color=ASKED, linewidth=1, linestyle="--", label="asked for")
+        axis.axhline(panel.asked / divisor, color=ASKED, linewidth=1, linestyle="--", label="requested")
     axis.set_ylim(bottom=0)
     axis.set_ylabel(unit_title(curve, symbol))
     axis.set_title(panel.title, loc="left", fontsize=8, fontweight="bold")
@@ -157,10 +157,10 @@ def _draw_bars(axis: Axes, jobs: Sequence[JobCurves], bars: Bars, colour: str) -
             label=name,
         )
         axis.bar_label(drawn, [text(value, bars.unit) for _, value in known], padding=2, fontsize=7, bbox=_ON_WHITE)
-    asked = [(row, value / divisor) for row, value in enumerate(values["asked for"]) if value is not None]
+    asked = [(row, value / divisor) for row, value in enumerate(values["requested"]) if value is not None]
     if asked:
         rows, places = [row for row, _ in asked], [place for _, place in asked]
-        axis.vlines(places, [r - 0.45 for r in rows], [r + 0.45 for r in rows], color=ASKED, label="asked for")
+        axis.vlines(places, [r - 0.45 for r in rows], [r + 0.45 for r in rows], color=ASKED, label="requested")
     axis.margins(x=0.18)
     axis.set_xlim(left=0)
     axis.set_xlabel(f"{bars.title} ({symbol})")

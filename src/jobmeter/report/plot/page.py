@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobmeter import __version__
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.report.plot.bars import summary_figure
 from jobmeter.report.plot.figures import Figure, job_figure, label, overview_figure
 from jobmeter.report.plot.series import CPU, MEMORY, JobCurves
@@ -15,16 +16,12 @@ from jobmeter.units import text
 
 _MOST_BARS = 100
 
-_COLUMNS = (
+_COLUMNS: tuple[tuple[str, str, str | None], ...] = (
     ("status", "status", None),
     ("wall time", "wall_seconds", "seconds"),
-    ("CPU time", "cpu_seconds", "seconds"),
-    ("CPU mean", "cpu_mean_percent", "percent"),
-    ("CPU peak", "cpu_peak_percent", "percent"),
-    ("CPUs asked", "requirement_cpus", "count"),
-    ("memory mean", "memory_mean_bytes", "bytes"),
-    ("memory peak", "memory_peak_bytes", "bytes"),
-    ("memory asked", "requirement_memory_bytes", "bytes"),
+    *((figure.heading, figure.name, figure.unit) for figure in HEADLINE),
+    ("CPUs requested", "requirement_cpus", "count"),
+    ("memory requested", "requirement_memory_bytes", "bytes"),
 )
 
 _STYLE = """

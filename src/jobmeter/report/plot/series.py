@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PROCESSES
+from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.analyse.thinning import thin
 from jobmeter.analyse.timeline import level
 from jobmeter.errors import UsageError
@@ -40,7 +41,7 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A curve with its heading, and what was asked for of it."""
+    """A curve with its heading, and what was requested of it."""
 
     title: str
     curve: Curve
@@ -51,7 +52,7 @@ class Panel(NamedTuple):
 class JobCurves(NamedTuple):
     """One run, ready to be drawn."""
 
-    row: dict[str, Any]  # the row of the run: identity and headline figures
+    row: StoredRun  # the run: identity and headline figures
     panels: list[Panel]
     short: int = 4  # how much of its id tells it from the others
 
@@ -79,7 +80,7 @@ def telling_length(ids: Sequence[str]) -> int:
     return next((n for n in range(4, longest) if len({run_id[:n] for run_id in ids}) == len(ids)), longest)
 
 
-def job_curves(row: dict[str, Any], journal: Journal, keys: Sequence[str] = (), most: int = 2000) -> JobCurves:
+def job_curves(row: StoredRun, journal: Journal, keys: Sequence[str] = (), most: int = 2000) -> JobCurves:
     """The standard panels of a run, or those of the measurements named; each of about `most` points."""
     headings = [Heading(key, (key,)) for key in keys] or STANDARD
     described = journal.header["measurements"]

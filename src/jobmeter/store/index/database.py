@@ -13,7 +13,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from jobmeter.errors import StoreError
-from jobmeter.store.index.tables import SAMPLES_VIEW, SCHEMA_VERSION, index_state, job_metadata, metadata
+from jobmeter.store.index.tables import SAMPLES_VIEW, SCHEMA_VERSION, index_state, job_metadata, layout, metadata
 
 _BUSY_SECONDS = 10.0
 """How long to wait for another command that brings the index up to date."""
@@ -26,7 +26,7 @@ class Locked(Exception):
 
 
 def open_index(path: str) -> Connection:
-    """The index in this file; made if there is none, made anew if it is damaged or of an older version.
+    """The index in this file; made if there is none, made anew if it is damaged, of an older version or another layout.
 
     StoreError when it is of a newer version, or cannot be opened.
     """
@@ -138,17 +138,18 @@ def _check_version(connection: Connection, path: str) -> None:
         with writing(connection):
             metadata.create_all(connection)
             connection.exec_driver_sql(SAMPLES_VIEW)
-            connection.execute(
-                insert(index_state).prefix_with("OR REPLACE"), {"name": "schema", "value": str(SCHEMA_VERSION)}
-            )
+            made = {"schema": str(SCHEMA_VERSION), "layout": layout()}
+            rows = [{"name": name, "value": value} for name, value in made.items()]
+            connection.execute(insert(index_state).prefix_with("OR REPLACE"), rows)
         return
-    schema = connection.execute(select(index_state.c.value).where(index_state.c.name == "schema")).scalar()
+    state = {row.name: row.value for row in connection.execute(select(index_state))}
+    schema = state.get("schema")
     version = int(schema) if isinstance(schema, str) and schema.isdigit() else 0
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"{path}: written by format {version}, this version reads up to {SCHEMA_VERSION}. Upgrade jobmeter."
         )
-    if version < SCHEMA_VERSION:
+    if version < SCHEMA_VERSION or state.get("layout") != layout():
         raise _Damaged
 
 

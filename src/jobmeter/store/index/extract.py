@@ -6,21 +6,22 @@ import json
 import json.encoder
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.model import Status
-from jobmeter.record.read import figures
+from jobmeter.analyse.headline_table import HEADLINE
+from jobmeter.model import Quality, Status
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.index.unfinished import timestamp
-from jobmeter.store.query.fields import FIGURES, REQUIREMENTS
+from jobmeter.store.query.fields import REQUIREMENTS
 from jobmeter.times import utc
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import Record, WorkflowPart
+    from jobmeter.record.types import Figure, Record, WorkflowPart
 
 COLUMNS = tuple(column.name for column in job_metadata.columns if column.name != "number")
 
 _STATUSES = {status.value: status.value for status in Status}
 _LIKE_UTC = len("2026-01-31T12:00:00.000Z")
-_FIGURES = tuple(FIGURES)
+_FIGURES = tuple(figure.name for figure in HEADLINE)
+_AT_LEAST = Quality.AT_LEAST.value
 _REQUIREMENTS = tuple(REQUIREMENTS)
 _WORKFLOW_JOB = ("job_id", "step", "attempt", "fingerprint")
 _NO_WORKFLOW = (None, None, None)
@@ -32,11 +33,12 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
 
     KeyError, TypeError or AttributeError when the record is not one.
     """
-    outcome, usage = record["outcome"], figures(record)
-    asked = record.get("requirement") or {}
+    outcome, usage = record["outcome"], record["usage"]
+    requirement = record.get("requirement") or {}
     host = record.get("host")
     labels, enforced = record.get("labels"), record.get("enforced")
     cpu, memory = usage.get("cpu_seconds"), usage.get("memory_peak_bytes")
+    figures, at_least = _figures(usage)
     return (
         record["id"],
         record["name"],
@@ -46,8 +48,8 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
         _time(record.get("started")) or "",
         _time(record.get("ended")),
         record.get("wall_seconds"),
-        *[usage[name]["value"] if name in usage else None for name in _FIGURES],
-        *[asked.get(name) for name in _REQUIREMENTS],
+        *figures,
+        *[requirement.get(name) for name in _REQUIREMENTS],
         *(workflow_columns(record["workflow"]) if "workflow" in record else _NO_WORKFLOW),
         labels_text(labels) if labels else "{}",
         record.get("user"),
@@ -56,11 +58,27 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
         "[" + ",".join([_quoted(str(word)) for word in record.get("command") or ()]) + "]",
         cpu.get("quality") if cpu else None,
         memory.get("quality") if memory else None,
+        at_least,
         json.dumps(enforced) if type(enforced) is list else None,
         file,
         offset,
         line,
     )
+
+
+def _figures(usage: dict[str, Figure]) -> tuple[list[Any], str | None]:
+    """The values of the headline figures, and as JSON the names of those that may have been higher."""
+    values: list[Any] = []
+    at_least = []
+    for name in _FIGURES:
+        figure = usage.get(name)
+        if figure is None:
+            values.append(None)
+            continue
+        values.append(figure["value"])
+        if figure.get("quality") == _AT_LEAST:
+            at_least.append(name)
+    return values, '["' + '", "'.join(at_least) + '"]' if at_least else None
 
 
 def workflow_columns(workflow: WorkflowPart) -> tuple[Any, ...]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+from zlib import crc32
+
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 5
-"""Raise it with every change below, and of how journals are read: an index of an older version is made anew."""
+from jobmeter.analyse.headline_table import HEADLINE, HeadlineFigure
+
+SCHEMA_VERSION = 6
+"""Raise it when journals are read in another way: an index of an older version is made anew. A change of the columns
+needs no new version, see `layout`."""
 
 metadata = MetaData()
 
@@ -34,10 +40,17 @@ Index("files_open", journal_files.c.is_open)
 CLOSED, OPEN, SILENT = 0, 1, 2
 """Nothing more comes; its writer lives; its writer, on another machine, has not been heard of for long."""
 
+
+def _figure_column(figure: HeadlineFigure) -> Column[Any]:
+    if figure.unit == "bytes":
+        return Column(figure.name, BigInteger)
+    return Column(figure.name, Integer if figure.is_whole else Float)
+
+
 job_metadata = Table(
     "job_metadata",
     metadata,
-    # Numbers come first: SQLite reads a row only as far as the last column that is asked for.
+    # Numbers come first: SQLite reads a row only as far as the last column that is selected.
     Column("number", Integer, primary_key=True),
     Column("job_id", Text, nullable=False),
     Column("job_name", Text, nullable=False),
@@ -47,14 +60,7 @@ job_metadata = Table(
     Column("started", Text),
     Column("ended", Text),
     Column("wall_seconds", Float),
-    Column("cpu_seconds", Float),
-    Column("cpu_peak_percent", Float),
-    Column("cpu_mean_percent", Float),
-    Column("memory_peak_bytes", BigInteger),
-    Column("memory_mean_bytes", BigInteger),
-    Column("read_bytes", BigInteger),
-    Column("write_bytes", BigInteger),
-    Column("processes_peak", Integer),
+    *map(_figure_column, HEADLINE),
     Column("requirement_cpus", Float),
     Column("requirement_memory_bytes", BigInteger),
     Column("requirement_runtime_seconds", Float),
@@ -68,6 +74,7 @@ job_metadata = Table(
     Column("command", Text),  # a JSON array
     Column("cpu_quality", Text),
     Column("memory_quality", Text),
+    Column("at_least", Text),  # a JSON array: the headline figures that may have been higher
     Column("enforced", Text),  # a JSON array: the limits that the kernel kept it to
     Column("file", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),  # where in the file its header begins
@@ -86,6 +93,10 @@ window_samples = Table(
     sqlite_with_rowid=False,
 )
 
+_SPREAD = tuple(figure.name for figure in HEADLINE if figure.in_stats)
+_SUMMED = ("cpu_seconds", "memory_mean_bytes")
+"""Besides, for core-hours and GB-hours."""
+
 INDEXES = (
     Index("job_by_id", job_metadata.c.job_id, unique=True),
     Index("job_by_start", job_metadata.c.started),
@@ -97,13 +108,13 @@ INDEXES = (
         job_metadata.c.job_name,
         job_metadata.c.wall_seconds,
         job_metadata.c.status,
-        job_metadata.c.cpu_seconds,
-        job_metadata.c.memory_mean_bytes,
-        job_metadata.c.memory_peak_bytes,
+        *(job_metadata.c[name] for name in dict.fromkeys((*_SUMMED, *_SPREAD))),
         job_metadata.c.requirement_cpus,
     ),
-    Index("job_by_cpu", job_metadata.c.job_name, job_metadata.c.cpu_seconds, job_metadata.c.status),
-    Index("job_by_memory", job_metadata.c.job_name, job_metadata.c.memory_peak_bytes, job_metadata.c.status),
+    *(
+        Index(f"job_by_{name}", job_metadata.c.job_name, job_metadata.c[name], job_metadata.c.status)
+        for name in _SPREAD
+    ),
     Index("job_by_file", job_metadata.c.file),
     # Most runs are of no workflow, and cost nothing here.
     Index(
@@ -121,3 +132,13 @@ SELECT job_id, job_name,
        window_samples.cpu_percent, memory_bytes, num_processes
 FROM window_samples JOIN job_metadata USING (number)
 """
+
+
+def layout() -> str:
+    """A number that changes with the tables, their columns and indexes: an index of another layout is made anew."""
+    tables = [(table.name, [f"{column.name} {column.type!r}" for column in table.columns]) for table in _TABLES]
+    indexes = [(index.name, [column.name for column in index.columns]) for index in INDEXES]
+    return f"{crc32(repr((tables, indexes, SAMPLES_VIEW)).encode()):08x}"
+
+
+_TABLES = (index_state, journal_files, job_metadata, window_samples)

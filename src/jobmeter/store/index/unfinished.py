@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.analyse.headline import usage
+from jobmeter.analyse.headline_table import usage
 from jobmeter.analyse.timeline import summarise
 from jobmeter.journal.reader import Journal
 from jobmeter.model import Outcome, Status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.errors import UsageError
 from jobmeter.suggestion import suggest
 
@@ -12,18 +13,6 @@ class Field(NamedTuple):
     unit: str  # bytes, seconds, percent, count; text, time, or json: a list or an object
     column: str  # its name in the index
 
-
-FIGURES = {
-    "cpu_seconds": "seconds",
-    "cpu_peak_percent": "percent",
-    "cpu_mean_percent": "percent",
-    "memory_peak_bytes": "bytes",
-    "memory_mean_bytes": "bytes",
-    "read_bytes": "bytes",
-    "write_bytes": "bytes",
-    "processes_peak": "count",
-}
-"""The headline figures of a record's `usage`, and their units."""
 
 REQUIREMENTS = {"cpus": "count", "memory_bytes": "bytes", "runtime_seconds": "seconds"}
 
@@ -40,7 +29,7 @@ FIELDS = {
             ("started", "time"),
             ("ended", "time"),
             ("wall_seconds", "seconds"),
-            *FIGURES.items(),
+            *((figure.name, figure.unit) for figure in HEADLINE),
             *((f"requirement_{name}", unit) for name, unit in REQUIREMENTS.items()),
             ("workflow_run", "count"),
             ("workflow_job", "json"),
@@ -51,6 +40,7 @@ FIELDS = {
             ("command", "json"),
             ("cpu_quality", "text"),
             ("memory_quality", "text"),
+            ("at_least", "json"),
             ("enforced", "json"),
         )
     },

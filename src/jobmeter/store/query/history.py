@@ -8,9 +8,10 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, func, select
 
 from jobmeter.analyse.size import MOST_RUNS
+from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.overuse import judged_rows
-from jobmeter.store.query.selection import Row, Selection, match_glob
+from jobmeter.store.query.selection import Selection, match_glob
 from jobmeter.store.store import Store
 
 _JOB = job_metadata.c
@@ -21,7 +22,7 @@ class History(NamedTuple):
     """Of one job."""
 
     name: str
-    rows: list[Row]  # the newest runs, newest first
+    rows: list[StoredRun]  # the newest runs, newest first
     older_peak: float  # the most memory of any run there ever was
 
 

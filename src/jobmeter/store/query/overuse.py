@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, func, or_, select
 
-from jobmeter.analyse.check import MEAN_OVER, PEAK_OVER, RESOURCES, TICK_LAG, job_of
+from jobmeter.analyse.check import job_of
+from jobmeter.analyse.overuse import MEAN_OVER, PEAK_OVER, TICK_LAG
+from jobmeter.analyse.resource import RESOURCES
+from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.model import Status
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.fields import FIELDS
-from jobmeter.store.query.selection import Row
 from jobmeter.store.store import Store
 
 MANY = 10_000
@@ -38,13 +40,13 @@ _LATER_ATTEMPTS = select(_OF_WORKFLOWS.c.number).where(
 
 class RunsToCheck(NamedTuple):
     total: int  # jobs: later attempts are not counted
-    rows: list[Row]  # newest first
+    rows: list[StoredRun]  # newest first
     is_all: bool  # else those that may have used too much, later attempts, and the last that failed
     failed: int  # attempts, of all there are, that failed for other reasons than a limit
 
 
 def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool = False) -> RunsToCheck:
-    """The runs of which `mine` is true, `everything` of them or, if they are many, what `check` has to tell of."""
+    """The runs of which `mine` is true, `everything` of them or, if they are many, what `check` has to report."""
     total = _count(store, mine)
     unsuccessful = mine & _JOB.status.in_(UNSUCCESSFUL)
     if everything or total <= MANY:
@@ -53,14 +55,14 @@ def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool =
         return RunsToCheck(jobs, rows, True, sum(row["status"] in UNSUCCESSFUL for row in rows))
     # Whether an attempt is judged hangs on those after it.
     later = judged_rows(store, mine & _JOB.number.in_(_LATER_ATTEMPTS))
-    suspects = judged_rows(store, mine & _may_be_over())
+    suspects = judged_rows(store, mine & may_be_over())
     failures = judged_rows(store, unsuccessful, _FAILURES)
     found = {row["id"]: row for row in (*suspects, *later, *failures)}
     jobs = total - len(later) + _without_first(store, mine, later)
     return RunsToCheck(jobs, _newest_first(found.values()), False, _count(store, unsuccessful))
 
 
-def _without_first(store: Store, mine: ColumnElement[bool], later: Sequence[Row]) -> int:
+def _without_first(store: Store, mine: ColumnElement[bool], later: Sequence[StoredRun]) -> int:
     """How many jobs there are of which later attempts were chosen and the first was not."""
     keys = {job_of(row).key for row in later}
     theirs = mine & _JOB.workflow_id.in_({str(key[0]) for key in keys}) & (_ATTEMPT == 1)
@@ -73,19 +75,20 @@ def _count(store: Store, condition: ColumnElement[bool]) -> int:
     return int(store.query(select(func.count()).select_from(job_metadata).where(condition))[0][0])
 
 
-def _may_be_over() -> ColumnElement[bool]:
-    """True of every run that `analyse.check` finds to have used too much, and of few others."""
-    asked = 100 * _JOB.requirement_cpus
+def may_be_over() -> ColumnElement[bool]:
+    """True of every run of which `analyse.overuse.judge` finds over-use, and of few others."""
+    requested = 100 * _JOB.requirement_cpus
     return or_(
         _JOB.memory_peak_bytes > _JOB.requirement_memory_bytes,
         _JOB.wall_seconds > _JOB.requirement_runtime_seconds,
-        _JOB.cpu_peak_percent > PEAK_OVER * asked + TICK_LAG,
-        _JOB.cpu_mean_percent > MEAN_OVER * asked,
+        # Whatever is requested, it is rounded up to one CPU at least.
+        _JOB.cpu_peak_percent > PEAK_OVER * requested + TICK_LAG,
+        _JOB.cpu_mean_percent > MEAN_OVER * requested,
         _JOB.status.in_(_MET),
     )
 
 
-def judged_rows(store: Store, condition: ColumnElement[bool], limit: int | None = None) -> list[Row]:
+def judged_rows(store: Store, condition: ColumnElement[bool], limit: int | None = None) -> list[StoredRun]:
     """What `analyse.check` and `analyse.size` need of runs, newest first; the newest `limit` of them."""
     statement = select(*_COLUMNS).where(condition)
     if limit is not None:
@@ -94,11 +97,11 @@ def judged_rows(store: Store, condition: ColumnElement[bool], limit: int | None 
     return _newest_first(_row(row) for row in store.query(statement))
 
 
-def _newest_first(rows: Iterable[Row]) -> list[Row]:
+def _newest_first(rows: Iterable[StoredRun]) -> list[StoredRun]:
     return sorted(rows, key=lambda row: str(row.get("started")), reverse=True)
 
 
-def _row(values: Sequence[Any]) -> Row:
+def _row(values: Sequence[Any]) -> StoredRun:
     row = {name: value for name, value in zip(_NEEDED, values) if value is not None}
     for name in ("workflow_job", "enforced"):
         if name in row:

@@ -13,9 +13,6 @@ from jobmeter.store.query.expression import compile_expression, label_column
 from jobmeter.store.query.fields import check_field
 from jobmeter.times import utc
 
-Row = dict[str, Any]
-"""One run: its fields by name; what is not known of it is absent."""
-
 
 class Selection(NamedTuple):
     """Which runs, in which order, and how many; all of them if nothing is said."""

@@ -41,9 +41,8 @@ def _by_name(store: Store, selection: Selection) -> list[GroupStatistics]:
     found = []
     running = _running(store, selection)
     for row in store.query(_sums(store, selection)):
-        name, totals = row[0], Totals._make(row[4:])
+        name, counts, totals = row[0], row[1 : 1 + len(SPREAD)], Totals._make(row[1 + len(SPREAD) :])
         totals = totals._replace(ended=totals.runs - running.get(name, 0))
-        counts: list[int] = list(row[1:4])
         spreads = {
             figure: _spread(store, selection, name, figure, count) for figure, count in zip(SPREAD, counts) if count
         }

@@ -8,20 +8,20 @@ from typing import NamedTuple
 from jobmeter.analyse.prediction import Need, Prediction, predict, predict_across, weighted_quantile
 
 COMPLETE, LIMIT, CUT = "complete", "limit", "cut"
-"""The run came to its end; it met a limit of what it asked for; it ended early for another reason."""
+"""The run came to its end; it met a limit that it requested; it ended early for another reason."""
 MOST_TIMES = {2: 1.5, 3: 2.0, 4: 3.0}
-"""By the number of complete runs, how many times the largest need is asked for at most: of so few, the spread is
+"""By the number of complete runs, how many times the largest need is advised at most: of so few, the spread is
 hardly known, and what would be safe is beyond reason."""
 MOST_TIMES_EVER = 4.0
 BEYOND_LIMIT = 1.5
-"""What is asked for where a run met a limit and none is known to have got by with more: clearly more."""
+"""What is advised where a run met a limit and none is known to have got by with more: clearly more."""
 BEYOND_LIMIT_UNKNOWN = 2.0
 """The same where no run ever completed."""
 _TELLING = 5
 """Complete runs from which on their spread also tells something of the run that met a limit above them."""
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What one run is known to have needed."""
 
     value: float  # above 0
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
         return self.value * self.room
 
 
-class Caution(NamedTuple):
+class Margin(NamedTuple):
     """How careful to be."""
 
     level: float  # the chance with which the next run must stay below
@@ -43,7 +43,7 @@ class Caution(NamedTuple):
     keep_peaks: bool  # never below what a run needed
 
 
-class Enough(NamedTuple):
+class Estimate(NamedTuple):
     value: float
     most: float  # the largest that a run needed or met
     usual: float  # what half of the runs stay below
@@ -51,26 +51,26 @@ class Enough(NamedTuple):
     reason: str
 
 
-def enough(seen: Sequence[Seen], caution: Caution, text: Callable[[float], str]) -> Enough:
+def estimate(observations: Sequence[Observation], margin: Margin, text: Callable[[float], str]) -> Estimate:
     """What is enough for the next run, by runs of which something is known, newest first. At least one must be given.
 
     `text` writes an amount for people.
     """
-    complete = [one for one in seen if one.ending == COMPLETE]
+    complete = [one for one in observations if one.ending == COMPLETE]
     if not complete:
-        return _from_no_success(seen, text)
-    prediction = _prediction(seen, caution)
+        return _from_no_success(observations, text)
+    prediction = _prediction(observations, margin)
     single = max(complete, key=lambda one: one.need)
-    if prediction is None or _differs_much(prediction, single, complete, caution):
+    if prediction is None or _differs_much(prediction, single, complete, margin):
         prediction = None
-        value, reason = _from_single(single, caution, text, is_largest=len(complete) > 1)
+        value, reason = _from_single(single, margin, text, is_largest=len(complete) > 1)
     else:
-        value, reason = _from_many(complete, prediction, caution, text)
-    peak = max(one.value for one in seen)
-    if caution.keep_peaks and value < (floor := max(one.need for one in seen if one.ending != LIMIT)):
+        value, reason = _from_many(complete, prediction, margin, text)
+    peak = max(one.value for one in observations)
+    if margin.keep_peaks and value < (floor := max(one.need for one in observations if one.ending != LIMIT)):
         value = floor
         reason = f"not below the largest seen, {text(peak)}"
-    met = _largest_met(seen, caution)
+    met = _largest_met(observations, margin)
     if met >= max(one.value for one in complete):
         prediction = prediction if len(complete) >= _TELLING else None
         if met * BEYOND_LIMIT > value:
@@ -79,63 +79,67 @@ def enough(seen: Sequence[Seen], caution: Caution, text: Callable[[float], str])
                 f"{text(met)} was not enough and no run is known to have used more: "
                 f"at least {BEYOND_LIMIT:g} times that"
             )
-    return Enough(value, peak, weighted_quantile([one.value for one in complete], 0.5), prediction, reason)
+    return Estimate(value, peak, weighted_quantile([one.value for one in complete], 0.5), prediction, reason)
 
 
-def _prediction(seen: Sequence[Seen], caution: Caution) -> Prediction | None:
+def _prediction(observations: Sequence[Observation], margin: Margin) -> Prediction | None:
     """By how runs of the same job differ or, if that tells more, by how all of them do; None from one run."""
-    needs = [Need(one.need, one.ending == COMPLETE, one.name) for one in seen]
-    within = predict(needs, caution.least_deviation)
-    if len({one.name for one in seen if one.ending == COMPLETE}) < 2:
+    needs = [Need(one.need, one.ending == COMPLETE, one.name) for one in observations]
+    within = predict(needs, margin.least_deviation)
+    if len({one.name for one in observations if one.ending == COMPLETE}) < 2:
         return within
-    across = predict_across(needs, caution.least_deviation)
+    across = predict_across(needs, margin.least_deviation)
     found = [each for each in (within, across) if each is not None]
-    return min(found, key=lambda each: each.bound(caution.level))
+    return min(found, key=lambda each: each.bound(margin.level))
 
 
-def _differs_much(prediction: Prediction, largest: Seen, complete: Sequence[Seen], caution: Caution) -> bool:
+def _differs_much(
+    prediction: Prediction, largest: Observation, complete: Sequence[Observation], margin: Margin
+) -> bool:
     """Whether no job ran twice, and jobs differ by more than the runs of one are taken to."""
-    return _ran_once(complete) and prediction.bound(caution.level) > largest.need * caution.single
+    return _ran_once(complete) and prediction.bound(margin.level) > largest.need * margin.single
 
 
-def _ran_once(complete: Sequence[Seen]) -> bool:
+def _ran_once(complete: Sequence[Observation]) -> bool:
     """Whether each of several jobs did."""
     return len({one.name for one in complete}) == len(complete)
 
 
-def _largest_met(seen: Sequence[Seen], caution: Caution) -> float:
+def _largest_met(observations: Sequence[Observation], margin: Margin) -> float:
     """The largest limit that a run met, 0 without any; where peaks need not be kept, one met too rarely is none."""
-    limits = [one.value if one.ending == LIMIT else 0.0 for one in seen]
-    return max(limits) if caution.keep_peaks else weighted_quantile(limits, caution.level)
+    limits = [one.value if one.ending == LIMIT else 0.0 for one in observations]
+    return max(limits) if margin.keep_peaks else weighted_quantile(limits, margin.level)
 
 
-def _from_no_success(seen: Sequence[Seen], text: Callable[[float], str]) -> Enough:
-    most = max(seen)
-    met = max((one.value for one in seen if one.ending == LIMIT), default=0.0)
-    told = f"{text(met)} was not enough" if met >= most.value else f"one used {text(most.value)} before it failed"
+def _from_no_success(observations: Sequence[Observation], text: Callable[[float], str]) -> Estimate:
+    most = max(observations)
+    met = max((one.value for one in observations if one.ending == LIMIT), default=0.0)
+    most_text = f"{text(met)} was not enough" if met >= most.value else f"one used {text(most.value)} before it failed"
     value = most.need * BEYOND_LIMIT_UNKNOWN
-    reason = f"no run has completed, {told}: {BEYOND_LIMIT_UNKNOWN:g} times that is a guess"
-    return Enough(value, most.value, most.value, None, reason)
+    reason = f"no run has completed, {most_text}: {BEYOND_LIMIT_UNKNOWN:g} times that is a guess"
+    return Estimate(value, most.value, most.value, None, reason)
 
 
-def _from_single(one: Seen, caution: Caution, text: Callable[[float], str], *, is_largest: bool) -> tuple[float, str]:
+def _from_single(
+    one: Observation, margin: Margin, text: Callable[[float], str], *, is_largest: bool
+) -> tuple[float, str]:
     who = (
         f"the largest job, {one.name}, needed {text(one.value)} once"
         if is_largest
         else f"one run needed {text(one.value)}"
     )
-    return one.need * caution.single, f"{who}; how runs differ is not known, so {caution.single:g} times that"
+    return one.need * margin.single, f"{who}; how runs differ is not known, so {margin.single:g} times that"
 
 
 def _from_many(
-    complete: Sequence[Seen], prediction: Prediction, caution: Caution, text: Callable[[float], str]
+    complete: Sequence[Observation], prediction: Prediction, margin: Margin, text: Callable[[float], str]
 ) -> tuple[float, str]:
     jobs = len({one.name for one in complete})
     mine = [one for one in complete if one.name == prediction.name]
-    bound = prediction.bound(caution.level)
-    if not caution.keep_peaks:
+    bound = prediction.bound(margin.level)
+    if not margin.keep_peaks:
         # Runs may be of two sorts, which no one distribution describes: those that were seen stay within.
-        bound = max(bound, weighted_quantile([one.need for one in mine], caution.level))
+        bound = max(bound, weighted_quantile([one.need for one in mine], margin.level))
     count = round(prediction.freedom) + 1  # of the runs that tell how runs differ
     most = max(one.value for one in complete)
     times = MOST_TIMES.get(count, MOST_TIMES_EVER)
@@ -145,7 +149,7 @@ def _from_many(
         why = "of so few the spread is hardly known" if count in MOST_TIMES else "they differ too much to be sure"
         return cap, f"{runs}; {why}, so {times:g} times that"
     whose = f" of its largest job, {prediction.name}," if jobs > 1 else ""
-    return bound, f"{runs}; {_share(caution.level)} of the next{whose} stay below {text(bound)}"
+    return bound, f"{runs}; {_share(margin.level)} of the next{whose} stay below {text(bound)}"
 
 
 def _share(level: float) -> str:

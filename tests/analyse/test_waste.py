@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse.opportunity import opportunities, whole_cpus
+from jobmeter.analyse.overuse import needed_cpus
+from jobmeter.analyse.waste import wasted_requests
 
 GIB = 2**30
 
@@ -20,13 +21,13 @@ def row(**fields: Any) -> dict[str, Any]:
 
 
 def test_memory_that_was_not_used_is_told_with_what_it_would_free() -> None:
-    (found,) = opportunities([row()])
+    (found,) = wasted_requests([row()])
     assert ("preprocess", 6.5 * GIB) == (found.name, found.less)
     assert pytest.approx(6.5 / 6 * GIB) == found.freed
 
 
 def test_cpus_that_were_not_used_are_told_in_whole_ones() -> None:
-    (found,) = opportunities(
+    (found,) = wasted_requests(
         [row(memory_peak_bytes=7 * GIB, requirement_cpus=8, cpu_peak_percent=190.0, cpu_mean_percent=120.0)]
     )
     assert ("CPU", 6, 1.0) == (found.resource.name, found.less, found.freed)
@@ -43,7 +44,7 @@ def test_cpus_that_were_not_used_are_told_in_whole_ones() -> None:
     ],
 )
 def test_nothing_is_told_of_failed_short_unsure_well_sized_or_tiny_jobs(fields: dict[str, Any]) -> None:
-    assert [] == opportunities([row(**fields)])
+    assert [] == wasted_requests([row(**fields)])
 
 
 def test_jobs_of_a_sweep_are_told_together_by_the_largest() -> None:
@@ -52,21 +53,21 @@ def test_jobs_of_a_sweep_are_told_together_by_the_largest() -> None:
             workflow_job={"job_id": number, "step": "fit_{i}", "attempt": 1})
         for number in (1, 2, 3)
     ]  # fmt: skip
-    (found,) = opportunities(sweep)
+    (found,) = wasted_requests(sweep)
     assert ("fit_{i}", 3, 3 * GIB) == (found.name, found.runs, found.used)
 
 
 @pytest.mark.parametrize("status", ["oom", "timeout"])
 def test_one_run_that_met_a_limit_speaks_against_all(status: str) -> None:
-    assert [] == opportunities([row(), row(status=status)])
-    assert [] == opportunities([row(), row(status=status, requirement_memory_bytes=4 * GIB)])
+    assert [] == wasted_requests([row(), row(status=status)])
+    assert [] == wasted_requests([row(), row(status=status, requirement_memory_bytes=4 * GIB)])
 
 
 @pytest.mark.parametrize("fields", [{"status": "failed"}, {"wall_seconds": 3.0}, {"memory_quality": "at least"}])
 def test_one_failed_short_or_unsure_run_does_not_silence_the_others(fields: dict[str, Any]) -> None:
-    (found,) = opportunities([row(), row(**fields)])
+    (found,) = wasted_requests([row(), row(**fields)])
     assert (1, 6.5 * GIB) == (found.runs, found.less)
-    (found,) = opportunities([row(), row(**{**fields, "memory_peak_bytes": 3 * GIB})])
+    (found,) = wasted_requests([row(), row(**{**fields, "memory_peak_bytes": 3 * GIB})])
     assert 3 * GIB == found.used
 
 
@@ -74,4 +75,4 @@ def test_one_failed_short_or_unsure_run_does_not_silence_the_others(fields: dict
     ("peak", "mean", "expected"), [(101.0, 99.0, 1), (200.0, 60.0, 2), (760.0, 300.0, 8), (3.0, 1.0, 1)]
 )
 def test_whole_cpus_are_the_fewest_that_check_finds_enough(peak: float, mean: float, expected: int) -> None:
-    assert expected == whole_cpus({"cpu_peak_percent": peak, "cpu_mean_percent": mean, "wall_seconds": 100.0})
+    assert expected == needed_cpus({"cpu_peak_percent": peak, "cpu_mean_percent": mean, "wall_seconds": 100.0})

@@ -1,0 +1,148 @@
+"""The rule of over-use: whether a run used more than it requested.
+
+`check`, `show`, the summaries of `run` and of workflows, and `size` all go by `judge`; `store.query.overuse` selects in
+SQL a superset of the runs that it finds. A run used more than it requested of
+
+    memory    when its peak is above the request by 1 % or more, or it ran out of the memory that it requested
+    runtime   when its wall time is above the request by 1 % or more, or it was stopped there
+    CPUs      when its mean or a peak is above the request by more than the accounts of CPU time can be wrong, and the
+              kernel did not enforce the request as a limit
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+from jobmeter.analyse.resource import CPU, RESOURCES, Resource
+from jobmeter.analyse.stored_run import StoredRun
+from jobmeter.model import Quality
+
+LEAST_OVER = 1.0
+"""Percent above the request from which on it is over-use; `check --min-over` sets another."""
+SHORTEST_OVER = 0.1
+"""Seconds of CPU time beyond what was requested; less is the start and the end of a run, not its work."""
+MEAN_OVER = 1.02
+"""Accounts of CPU time agree to within 2 %: a mean that is closer to what was requested is not above it."""
+PEAK_OVER = 1.1
+"""A CPU limit hands out its share every 100 ms: in the second of a peak there may be eleven shares instead of ten."""
+TICK_LAG = 5.0
+"""Percent of one CPU by which a peak may be too high besides, for each CPU that was requested."""
+_SPAN = 1.0
+"""Seconds that a peak of CPU is taken over, or more (`collectors.rate`)."""
+_OWN_LIMIT = 0.8
+"""Share of what was requested below which an exact peak did not meet it: another limit was met."""
+
+
+class Verdict(NamedTuple):
+    """What a run used of one resource, against what it requested."""
+
+    resource: Resource
+    requested: float  # in the unit of what was used
+    used: float
+    at_least: bool  # it used that or more
+    is_over: bool
+    cause: str | None  # it met its limit, and this is how it ended
+
+    @property
+    def percent(self) -> float:
+        """How much more was used than requested; negative when less."""
+        return percent_over(self.used, self.requested)
+
+
+def judge(run: StoredRun, resource: Resource, min_over: float = LEAST_OVER) -> Verdict | None:
+    """Whether the run used more of the resource than it requested; None when either is not known."""
+    amount, used = run.get(resource.requested), used_amount(run, resource)
+    if not amount:
+        return None
+    requested = amount * resource.each
+    if met_limit(run, resource):
+        # It would have used more: by how much is not known.
+        return Verdict(resource, requested, max(used or 0, requested), True, True, resource.cause)
+    if used is None:
+        return None
+    is_over = used > requested and percent_over(used, requested) >= min_over
+    if is_over and resource is CPU:
+        is_over = is_over_cpus(run, amount)
+    return Verdict(resource, requested, used, is_at_least(run, resource), is_over, None)
+
+
+def overuses(run: StoredRun) -> list[Verdict]:
+    """The resources of which the run used more than it requested."""
+    verdicts = (judge(run, resource) for resource in RESOURCES)
+    return [verdict for verdict in verdicts if verdict is not None and verdict.is_over]
+
+
+def percent_over(used: float, requested: float) -> float:
+    return 100 * (used - requested) / requested
+
+
+def used_amount(run: StoredRun, resource: Resource) -> float | None:
+    """What the run is known to have used, in the unit of the resource; of CPU its peak, or its mean if that is all."""
+    used: float | None = run.get(resource.used)
+    return run.get("cpu_mean_percent") if used is None and resource is CPU else used
+
+
+def is_at_least(run: StoredRun, resource: Resource) -> bool:
+    """Whether a run may have used more than is known.
+
+    A peak of CPU that is the mean is one: the run was too short for a rate (`analyse.headline`).
+    """
+    if resource is CPU and run.get("cpu_mean_percent") == used_amount(run, CPU) is not None:
+        return True
+    return bool(resource.quality) and run.get(resource.quality) == Quality.AT_LEAST.value
+
+
+def met_limit(run: StoredRun, resource: Resource) -> bool:
+    """Whether a run ended because it met what it requested.
+
+    One can also run out of memory under the limit of a container around it, or of the machine. A peak that was sampled
+    does not say: what met the limit may have come and gone between two samples.
+    """
+    amount, used = run.get(resource.requested), run.get(resource.used)
+    if not amount or run.get("status") != resource.met_by:
+        return False
+    is_exact = used is not None and run.get(resource.quality) == Quality.EXACT.value
+    return not is_exact or used >= _OWN_LIMIT * amount * resource.each
+
+
+def is_over_cpus(run: StoredRun, requested: float) -> bool:
+    """Whether a run used more than the CPUs it requested; never of one that the kernel kept to them."""
+    return CPU.key not in run.get("enforced", ()) and uses_more_cpus(run, requested)
+
+
+def uses_more_cpus(run: StoredRun, cpus: float, peak_over: float = PEAK_OVER) -> bool:
+    """Whether a run is sure to have used more than so many CPUs, whichever moments its CPU time was read at.
+
+    Of two things one must hold:
+
+    - Its mean is above them, by more than accounts of CPU time differ (`MEAN_OVER`) and by `SHORTEST_OVER` at least.
+      The mean is the CPU time of the whole run over its wall time: gaps between readings have no part in it.
+    - A peak is further above them than a limit around the job and counters that lag behind can make it. A peak is the
+      CPU time between two readings over the time between them, a second or more, and never too high for late readings
+      (`collectors.rate`). But a limit that others set lets through one share more than its rate (`peak_over`), and the
+      kernel adds to a counter once a tick: what a reading missed of each CPU the next one finds (`TICK_LAG`). A run
+      shorter than a second has no such peak.
+    """
+    limit = 100 * cpus
+    mean, wall, peak = run.get("cpu_mean_percent"), run.get("wall_seconds"), run.get("cpu_peak_percent")
+    if mean is not None and wall and mean > limit * MEAN_OVER and (mean - limit) / 100 * wall > SHORTEST_OVER:
+        return True
+    if peak is None or (wall and wall < _SPAN):
+        return False
+    return bool(peak > peak_over * limit + TICK_LAG * ceil(cpus))
+
+
+def needed_cpus(run: StoredRun) -> float:
+    """The fewest whole CPUs that are enough for the run; of one within its request, never more than that.
+
+    Here no limit lets through a share more: a job shall have what it used.
+    """
+    cpus = 1
+    most = max(run.get("cpu_peak_percent") or 0.0, run.get("cpu_mean_percent") or 0.0)
+    while cpus < ceil(most / 100) and uses_more_cpus(run, cpus, peak_over=1.0):
+        cpus += 1
+    verdict = judge(run, CPU)
+    if verdict is not None and not verdict.is_over:
+        return float(min(cpus, verdict.requested / CPU.each))
+    return float(cpus)

@@ -1,0 +1,34 @@
+"""The resources that a job requests: memory, CPUs and time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobmeter.model import Status
+
+
+class Resource(NamedTuple):
+    """One resource, and which fields of a stored run tell of it."""
+
+    name: str  # for people
+    key: str  # memory, cpus, runtime
+    unit: str
+    field: str  # of a requirement
+    requested: str  # the field with what was requested
+    each: float  # of the unit, in one of what was requested
+    used: str  # the field with what was used
+    quality: str  # the field with how far to trust that; "" when it is sure
+    met_by: Status | None  # the status of a run that met this limit
+    cause: str  # the same in words
+
+
+MEMORY = Resource(
+    "Memory", "memory", "bytes", "memory_bytes", "requirement_memory_bytes", 1, "memory_peak_bytes", "memory_quality",
+    Status.OOM, "out of memory",
+)  # fmt: skip
+CPU = Resource("CPU", "cpus", "percent", "cpus", "requirement_cpus", 100, "cpu_peak_percent", "cpu_quality", None, "")
+RUNTIME = Resource(
+    "Runtime", "runtime", "seconds", "runtime_seconds", "requirement_runtime_seconds", 1, "wall_seconds", "",
+    Status.TIMEOUT, "timeout",
+)  # fmt: skip
+RESOURCES = (MEMORY, CPU, RUNTIME)

@@ -1,0 +1,83 @@
+"""The rule of waste: what jobs requested and did not use, and what a smaller request would free.
+
+`check`, `show` and the summaries of `run` and of workflows all go by it. A request is wasted when completed runs of
+some length used less than half of it, by figures that are sure, and enough less could be requested to be worth it. Too
+much time requested costs nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from jobmeter.analyse.check import job_of
+from jobmeter.analyse.overuse import needed_cpus, used_amount
+from jobmeter.analyse.resource import CPU, MEMORY, RESOURCES, Resource
+from jobmeter.analyse.rounding import round_memory
+from jobmeter.analyse.stored_run import StoredRun
+from jobmeter.model import Quality
+
+WASTED_BELOW = 0.5
+"""A request is wasted when less than this share of it was used."""
+SHORTEST = 10.0
+"""Seconds of a run below which nothing is worth freeing."""
+LEAST_MEMORY = 256 * 2**20
+LEAST_CPUS = 1.0
+"""How much less must be enough, to be worth a change."""
+ROOM = 1.2
+"""What to leave above the most that was used, when nothing is known of other runs. `size` knows better."""
+_MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
+
+
+class Waste(NamedTuple):
+    """A job that could request less."""
+
+    name: str  # the step's, which all jobs of a sweep share
+    resource: Resource
+    runs: int
+    requested: float  # bytes, or CPUs
+    used: float  # at most
+    less: float  # than requested
+    freed: float  # byte-hours or core-hours a run
+
+
+def wasted_requests(runs: Iterable[StoredRun]) -> list[Waste]:
+    """The most to be freed first, by step.
+
+    Runs that failed, were short or are not sure are left out, but for what they are seen to have used. A job that met
+    a limit is not advised to request less of anything, nor are those of its sweep.
+    """
+    groups: dict[tuple[str, Resource, float], list[StoredRun]] = {}
+    short_of = set()
+    for run in runs:
+        step = job_of(run).step
+        if run.get("status") in _MET:
+            short_of.add(step)
+        for resource in (MEMORY, CPU):
+            if run.get(resource.requested):
+                groups.setdefault((step, resource, run[resource.requested]), []).append(run)
+    wasted = [_waste(*key, group) for key, group in groups.items() if key[0] not in short_of]
+    return sorted((one for one in wasted if one is not None), key=lambda one: (one.resource.key, -one.freed))
+
+
+def _waste(name: str, resource: Resource, requested: float, runs: Sequence[StoredRun]) -> Waste | None:
+    sure = [run for run in runs if _is_sure(run, resource)]
+    if not sure:
+        return None
+    amounts = [used for used in (used_amount(run, resource) for run in runs) if used is not None]
+    used = max(amounts) / resource.each
+    needed = round_memory(used * ROOM) if resource is MEMORY else max(map(needed_cpus, runs))
+    less = requested - needed
+    if used >= WASTED_BELOW * requested or less < (LEAST_MEMORY if resource is MEMORY else LEAST_CPUS):
+        return None
+    hours = sum(run["wall_seconds"] for run in sure) / len(sure) / 3600
+    return Waste(name, resource, len(sure), requested, used, less, less * hours)
+
+
+def _is_sure(run: StoredRun, resource: Resource) -> bool:
+    return (
+        run.get("status") == "completed"
+        and (run.get("wall_seconds") or 0) >= SHORTEST
+        and run.get(resource.used) is not None
+        and run.get(resource.quality) != Quality.AT_LEAST.value
+    )
