@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jobmeter.exchange.detect import READERS, recognise
+from jobmeter.exchange.detect import FORMATS, recognise
 from jobmeter.exchange.foreign import Item, Run, Unfinished, Unusable
 from tests.records import check_record
 
@@ -15,7 +15,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 def read(path: Path) -> list[Item]:
     with path.open("rb") as file:
-        items = list(READERS[recognise(str(path), file)].read(str(path), file))
+        items = list(FORMATS[recognise(str(path), file)].read(str(path), file))
     for run in runs(items):
         check_record(run.record)
     return items

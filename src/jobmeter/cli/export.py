@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
 
     parser = Parser("export", "Write runs as a table: one row a run, or with --windows one row a window of each.")
     parser.add_argument("runs", nargs="*", metavar="RUN", help="id, unique prefix, name or `last` (default: all)")
-    parser.add_argument("--format", choices=FORMATS, help="default: by the name of FILE, else csv")
+    parser.add_argument("--format", choices=[*FORMATS], help="default: by the name of FILE, else csv")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write there instead of stdout; appears when it is whole"
     )
@@ -66,8 +66,8 @@ def _format(options: argparse.Namespace) -> str:
 
     ending = (options.output or "").rpartition(".")[2].lower()
     form: str = options.format or (ending if ending in FORMATS else "jsonl" if options.records else "csv")
-    if form == "parquet" and options.output is None:
-        raise UsageError("Parquet is no text: name a file with -o FILE")
+    if FORMATS[form].is_binary and options.output is None:
+        raise UsageError(f"{form} is no text: name a file with -o FILE")
     if options.records and form != "jsonl":
         raise UsageError(f"--records are written as jsonl, not as {form}")
     return form
@@ -77,6 +77,8 @@ def _write(store: Store, rows: Callable[[], Iterator[StoredRun]], form: str, opt
     """Write the table and return how many rows it has."""
     from jobmeter.exchange import export, tables
 
+    to_write = export.FORMATS[form]
+
     def table() -> Iterator[TableRow]:
         if options.records:
             yield from _lines(store, rows(), options.windows)
@@ -84,7 +86,7 @@ def _write(store: Store, rows: Callable[[], Iterator[StoredRun]], form: str, opt
             for journal in _journals(store, rows()):
                 yield from tables.window_rows(journal)
         else:
-            yield from map(tables.run_row if form == "jsonl" else tables.flat_row, rows())
+            yield from map(tables.run_row if to_write.holds_lists else tables.flat_row, rows())
 
     def made() -> Iterator[TableRow]:
         # On a terminal the rows themselves show how it goes on.
@@ -93,12 +95,8 @@ def _write(store: Store, rows: Callable[[], Iterator[StoredRun]], form: str, opt
     def columns() -> list[Column]:
         return tables.window_columns(_journals(store, rows())) if options.windows else tables.run_columns()
 
-    with export.destination(options.output, binary=form == "parquet") as file:
-        if form == "jsonl":
-            return export.write_jsonl(file, made())
-        if form == "csv":
-            return export.write_csv(file, columns(), made())
-        return export.write_parquet(file, columns(), made())
+    with export.destination(options.output, binary=to_write.is_binary) as file:
+        return to_write.write(file, columns, made())
 
 
 def _journals(store: Store, rows: Iterator[StoredRun]) -> Iterator[Journal]:

@@ -8,10 +8,10 @@ from jobmeter.cli.shared.options import Parser
 from jobmeter.cli.shared.output import warn
 from jobmeter.cli.shared.progress import counted
 from jobmeter.exchange.add_runs import ImportCounts, InputFile, add_runs, items, open_files
-from jobmeter.exchange.detect import READERS
+from jobmeter.exchange.detect import FORMATS
 from jobmeter.settings import resolve
 
-_EPILOG = "; ".join(f"{kind}: {reader.words}" for kind, reader in READERS.items())
+_EPILOG = "; ".join(f"{kind}: {form.WORDS}" for kind, form in FORMATS.items())
 
 
 def main(arguments: list[str]) -> int:
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.epilog = f"Kinds: {_EPILOG}."
     parser.add_argument("files", nargs="+", metavar="FILE", help="a file to import; - is stdin")
-    parser.add_argument("--from", dest="kind", metavar="KIND", choices=[*READERS], help="what the files are")
+    parser.add_argument("--from", dest="kind", metavar="KIND", choices=[*FORMATS], help="what the files are")
     parser.add_argument("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
     parser.add_argument("--json", action="store_true", help="print an array of objects, one a file")
     options = parser.parse_args(arguments)
@@ -48,4 +48,4 @@ def _in_words(file: InputFile, counts: ImportCounts) -> str:
         parts.append(f"{counts.unusable} unusable")
     if counts.unfinished:
         parts.append(f"{counts.unfinished} not ended yet (import the file again when they have)")
-    return f"{READERS[file.kind].words}: {', '.join(parts)}"
+    return f"{FORMATS[file.kind].WORDS}: {', '.join(parts)}"

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _UNKNOWN = 10
 """Jobs of which it is told, one by one, that nothing is known."""
-FORMATS = ("table", "yaml", "slurm", "docker", "compose", "k8s", "ray", "json")
 
 
 def main(arguments: list[str]) -> int:
@@ -57,12 +56,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "Recommend how much memory, CPU and time to request, from all runs of a job, recent ones counting more. "
         "Without names: the job or the workflow of the newest run.",
     )
+    from jobmeter.report.size_formats import FORMATS
+
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME|WORKFLOW", help="a job by name or glob, or a workflow by id or name")
     target = option_type("--target", _target)
     add("--target", metavar="SHARE", type=target, default=0.99, help="of the runs that must not fail (default 0.99)")
-    form = option_type("--format", one_of(*FORMATS))
-    add("--format", metavar="FORMAT", type=form, default="table", help=f"{', '.join(FORMATS)} (default: table)")
+    formats = ("table", *FORMATS, "json")
+    form = option_type("--format", one_of(*formats))
+    add("--format", metavar="FORMAT", type=form, default="table", help=f"{', '.join(formats)} (default: table)")
     add("--below-peak", action="store_true", help="recommend less than a run needed, if that was rare")
     add_fix_options(parser, "--apply", "write the sizes into this spec of a workflow")
     add_store_option(parser)

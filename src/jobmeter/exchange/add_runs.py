@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from sqlalchemy import select
 
 from jobmeter.errors import UsageError
-from jobmeter.exchange.detect import READERS, recognise
+from jobmeter.exchange.detect import FORMATS, recognise
 from jobmeter.exchange.duct import info_path
 from jobmeter.exchange.foreign import Items, Run, Unusable
 from jobmeter.store import Store
@@ -82,7 +82,7 @@ def _spooled(stream: BinaryIO) -> BinaryIO:
 
 def items(file: InputFile) -> Items:
     """What a file holds. UsageError now, and not when others are stored already, for one that cannot be read at all."""
-    contents = READERS[file.kind].read(file.name, file.file)
+    contents = FORMATS[file.kind].read(file.name, file.file)
     return itertools.chain(list(itertools.islice(contents, 1)), contents)
 
 

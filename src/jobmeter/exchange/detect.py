@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
-from typing import BinaryIO, NamedTuple
+from importlib import import_module
+from typing import Any, BinaryIO, Protocol, cast
 
 from jobmeter.errors import UsageError
-from jobmeter.exchange import duct, gnutime, nextflow, records, slurm
+from jobmeter.exchange import duct
 from jobmeter.exchange.foreign import Items
-from jobmeter.record.build import SCHEMA
 
 _LOOKED_AT = 256 * 1024
 
 
-class Reader(NamedTuple):
-    """A kind of file: what it is in words, how it is read, and what its first bytes look like."""
+class Format(Protocol):
+    """A module that reads the files of one tool."""
 
-    words: str
-    read: Callable[[str, BinaryIO], Items]
-    fits: Callable[[str, str], bool]  # (first line, beginning)
+    KIND: str  # as `import --from` takes it
+    WORDS: str  # what the file is, for people
+
+    @staticmethod
+    def fits(first_line: str, beginning: str) -> bool:
+        """Whether a file that begins so is one of these."""
+
+    @staticmethod
+    def read(path: str, file: BinaryIO) -> Items:
+        """The runs in the file."""
 
 
-READERS = {
-    "jobmeter": Reader(
-        "run records of jobmeter, JSON Lines", records.read, lambda first, _: _json_has(first, "schema", SCHEMA)
-    ),
-    "duct": Reader("logs of con-duct", duct.read, lambda first, start: "duct_version" in _object(first, start)),
-    "slurm": Reader("`sacct -P`", slurm.read, lambda first, _: slurm.header_columns(first) is not None),
-    "nextflow": Reader(
-        "a trace of Nextflow", nextflow.read, lambda first, _: nextflow.header_columns(first) is not None
-    ),
-    "gnutime": Reader(
-        "GNU `time -v`",
-        gnutime.read,
-        lambda _, start: any(line.startswith(gnutime.OPENING) for line in start.split("\n")),
-    ),
-}
+MODULES = ("records", "duct", "slurm", "nextflow", "gnutime")
+"""Of this package, one a format, in the order in which a file is tried."""
+
+
+def _load(name: str) -> Format:
+    module: Any = import_module(f"jobmeter.exchange.{name}")
+    return cast("Format", module)
+
+
+FORMATS: dict[str, Format] = {each.KIND: each for each in map(_load, MODULES)}
 
 
 def recognise(path: str, file: BinaryIO) -> str:
@@ -50,27 +50,10 @@ def recognise(path: str, file: BinaryIO) -> str:
         raise UsageError(f"{path}: is empty, so there is nothing to import")
     start = data.decode("utf-8-sig", errors="replace")
     first = start.split("\n", 1)[0].rstrip("\r")
-    for kind, reader in READERS.items():
-        if reader.fits(first, start):
+    for kind, each in FORMATS.items():
+        if each.fits(first, start):
             return kind
     if os.path.basename(path).endswith(duct.INFO):
         return "duct"  # a torn one: its reader says what is wrong
-    kinds = "; ".join(f"{kind}: {reader.words}" for kind, reader in READERS.items())
+    kinds = "; ".join(f"{kind}: {each.WORDS}" for kind, each in FORMATS.items())
     raise UsageError(f"{path}: its format is not recognised. Name it with --from KIND ({kinds})")
-
-
-def _object(first: str, start: str) -> dict[str, object]:
-    """The JSON object in one line, or in a small file that was made prettier."""
-    for text in (first, start):
-        try:
-            value = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            return value
-    return {}
-
-
-def _json_has(first: str, key: str, value: str) -> bool:
-    # By text: a record with many windows may be longer than what is looked at.
-    return first.startswith("{") and (f'"{key}": "{value}"' in first or f'"{key}":"{value}"' in first)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Host
 
 SOURCE = "duct"
+KIND = SOURCE
+WORDS = "logs of con-duct"
 INFO = "info.json"
 USAGE = ("usage.jsonl", "usage.json")
 _SCHEMA = "0.2."
@@ -41,6 +43,18 @@ def info_path(path: str) -> str:
         if os.path.basename(path).endswith(ending):
             return path.removesuffix(ending) + INFO
     return path
+
+
+def fits(first_line: str, beginning: str) -> bool:
+    """Its JSON is in one line, or in a small file that was made prettier."""
+    for text in (first_line, beginning):
+        try:
+            value = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            return "duct_version" in value
+    return False
 
 
 def read(path: str, file: BinaryIO) -> Items:

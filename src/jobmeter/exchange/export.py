@@ -7,21 +7,20 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Any, NamedTuple
 
 from jobmeter.atomic_file import replacing
 from jobmeter.errors import JobmeterError, UsageError
 from jobmeter.exchange.tables import Column, TableRow
 from jobmeter.times import parse_moment
 
-FORMATS = ("csv", "jsonl", "parquet")
 _ROWS_AT_ONCE = 10_000
 
 
-def write_csv(file: IO[str], columns: Sequence[Column], rows: Iterable[TableRow]) -> int:
+def write_csv(file: IO[str], columns: Callable[[], Sequence[Column]], rows: Iterable[TableRow]) -> int:
     """Absent is an empty cell. Returns how many rows there were."""
-    names = [column.name for column in columns]
+    names = [column.name for column in columns()]
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(names)
     count = 0
@@ -38,7 +37,7 @@ def _cell(value: Any) -> Any:
     return "" if value is None else value
 
 
-def write_jsonl(file: IO[str], rows: Iterable[TableRow]) -> int:
+def write_jsonl(file: IO[str], columns: Callable[[], Sequence[Column]], rows: Iterable[TableRow]) -> int:
     """Absent is a missing key. Returns how many rows there were."""
     count = 0
     for row in rows:
@@ -47,7 +46,7 @@ def write_jsonl(file: IO[str], rows: Iterable[TableRow]) -> int:
     return count
 
 
-def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[TableRow]) -> int:
+def write_parquet(file: IO[bytes], columns: Callable[[], Sequence[Column]], rows: Iterable[TableRow]) -> int:
     """Absent is null; numbers, whole numbers, texts and times have columns of their type. Returns the count of rows."""
     arrow, parquet = _pyarrow()
     types = {
@@ -56,11 +55,12 @@ def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Tab
         "whole": arrow.int64(),
         "number": arrow.float64(),
     }
-    schema = arrow.schema([(column.name, types[column.type]) for column in columns])
+    shown = columns()
+    schema = arrow.schema([(column.name, types[column.type]) for column in shown])
     count = 0
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in _batches(rows):
-            made = [_array_values(column, batch) for column in columns]
+            made = [_array_values(column, batch) for column in shown]
             arrays = [arrow.array(values, type=field.type) for values, field in zip(made, schema)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             count += len(batch)
@@ -98,6 +98,23 @@ def _batches(rows: Iterable[TableRow]) -> Iterator[list[TableRow]]:
             batch = []
     if batch:
         yield batch
+
+
+class ExportFormat(NamedTuple):
+    """A form in which a table can be written."""
+
+    write: Callable[[IO[Any], Callable[[], Sequence[Column]], Iterable[TableRow]], int]
+    """(file, columns, rows) → how many rows there were. What the columns are takes a pass over all runs."""
+    is_binary: bool = False
+    holds_lists: bool = False  # else lists and objects are written as text
+
+
+FORMATS = {
+    "csv": ExportFormat(write_csv),
+    "jsonl": ExportFormat(write_jsonl, holds_lists=True),
+    "parquet": ExportFormat(write_parquet, is_binary=True),
+}
+"""By the name that `--format` takes, which also ends the names of such files."""
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ from jobmeter.exchange.foreign import FILE_TIME, Facts, Figures, Item, Items, Un
 from jobmeter.model import Across, Measurement, Outcome, Quality, Status
 
 SOURCE = "gnutime"
+KIND = SOURCE
+WORDS = "GNU `time -v`"
 OPENING = '\tCommand being timed: "'
 _LAST = "Exit status"
 _BLOCK_BYTES = 512  # of ru_inblock and ru_oublock, getrusage(2)
@@ -49,6 +51,10 @@ class _Block(NamedTuple):
     command: str
     ending: str | None  # the line before it, when the command did not end well
     values: dict[str, str]
+
+
+def fits(first_line: str, beginning: str) -> bool:
+    return any(line.startswith(OPENING) for line in beginning.split("\n"))
 
 
 def read(path: str, file: BinaryIO) -> Items:

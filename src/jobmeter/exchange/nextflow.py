@@ -27,6 +27,8 @@ from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusabl
 from jobmeter.model import Across, Measurement, Outcome, Requirement, Status
 
 SOURCE = "nextflow"
+KIND = SOURCE
+WORDS = "a trace of Nextflow"
 _STATUS = {
     "COMPLETED": Status.COMPLETED,
     "CACHED": Status.COMPLETED,
@@ -68,6 +70,10 @@ def header_columns(line: str) -> list[str] | None:
         if {"name", "process"} & set(columns) and (_FIGURES | {"hash", "task_id"}) & set(columns):
             return columns
     return None
+
+
+def fits(first_line: str, beginning: str) -> bool:
+    return header_columns(first_line) is not None
 
 
 def read(path: str, file: BinaryIO) -> Items:

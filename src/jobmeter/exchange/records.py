@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Described, Record
 
 SOURCE = "records"
+KIND = "jobmeter"
+WORDS = "run records of jobmeter, JSON Lines"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """An id becomes the name of a file."""
 _PARTS: dict[str, type | tuple[type, ...]] = {
@@ -39,6 +41,13 @@ def line_of(record: Record, described: Described, windows: list[JournalWindow] |
     if windows is not None:
         more["windows"] = [[window.seconds, window.samples, window.cells] for window in windows]
     return {**record, **more}
+
+
+def fits(first_line: str, beginning: str) -> bool:
+    # By text: a record with many windows may be longer than what is looked at.
+    return first_line.startswith("{") and (
+        f'"schema": "{SCHEMA}"' in first_line or f'"schema":"{SCHEMA}"' in first_line
+    )
 
 
 def read(path: str, file: BinaryIO) -> Items:

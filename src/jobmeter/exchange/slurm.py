@@ -17,6 +17,8 @@ from jobmeter.exchange.slurm_job import SacctRow, outcome, requirement, state_of
 from jobmeter.model import Across, Measurement, Quality, Status
 
 SOURCE = "slurm"
+KIND = SOURCE
+WORDS = "`sacct -P`"
 _IDS = ("jobid", "jobidraw")
 _UNKNOWN = ("", "Unknown", "None", "N/A", "INVALID")
 _LABELS = ("partition", "account", "cluster", "qos")
@@ -50,6 +52,10 @@ def header_columns(line: str) -> list[str] | None:
     """The columns that the first line names; None when it is not of `sacct -P`."""
     columns = [column.strip().lower() for column in line.split("|")]
     return columns if set(columns) & set(_IDS) else None
+
+
+def fits(first_line: str, beginning: str) -> bool:
+    return header_columns(first_line) is not None
 
 
 def read(path: str, file: BinaryIO) -> Items:

@@ -18,7 +18,7 @@ _MIB = 2**20
 
 def paste(form: str, advised: Sequence[Advice]) -> str:
     """The advice in one of `FORMATS`, with a comment that names each job."""
-    return _FORMATS[form](advised)
+    return FORMATS[form](advised)
 
 
 def _amounts(advice: Advice) -> tuple[Amount | None, Amount | None, Amount | None]:
@@ -161,7 +161,7 @@ def _yaml(advised: Sequence[Advice]) -> str:
     return "\n".join(lines)
 
 
-_FORMATS: dict[str, Callable[[Sequence[Advice]], str]] = {
+FORMATS: dict[str, Callable[[Sequence[Advice]], str]] = {
     "yaml": _yaml,
     "slurm": _slurm,
     "docker": _docker,
@@ -169,4 +169,4 @@ _FORMATS: dict[str, Callable[[Sequence[Advice]], str]] = {
     "k8s": _k8s,
     "ray": _ray,
 }
-FORMATS = tuple(_FORMATS)
+"""By the name that `size --format` takes."""
