@@ -12,13 +12,13 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, meter, workplace
-from tests.waiting import LONG
+from tests.waiting import LONG, wait_for
 
 USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 
@@ -104,7 +104,7 @@ class Terminal:
         self.pid = pid
         self.seen = ""
 
-    def read_until(self, pattern: str, seconds: float = 30) -> None:
+    def read_until(self, pattern: str, seconds: float = LONG) -> None:
         end = time.monotonic() + seconds
         while not re.search(pattern, self.seen):
             ready, _, _ = select.select([self._master], [], [], max(end - time.monotonic(), 0))
@@ -218,15 +218,6 @@ def gone(pid: int) -> bool:
         return True
 
 
-def await_that(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 TREE = "setsid sleep 100 & sleep 100 & echo $$ $!; sleep 100"
 
 
@@ -247,11 +238,17 @@ def test_a_signal_to_jobmeter_ends_all_of_the_job(name: str, user: int) -> None:
 
 def test_a_signal_to_the_group_is_not_taken_for_a_second_one() -> None:
     body = "trap 'sleep 0.7; echo tidied up; exit 4' TERM; echo ready; while :; do sleep 0.1; done"
-    words = ["timeout", "0.5", *command_line(["run", "--quiet", "--", "bash", "-c", body])]
-    done = subprocess.run(
-        words, env={**environment(), "HOME": workplace()}, capture_output=True, text=True, check=False
-    )
-    assert "tidied up" in done.stdout
+    process = subprocess.Popen(
+        command_line(["run", "--quiet", "--", "bash", "-c", body]), env={**environment(), "HOME": workplace()},
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert "ready\n" == process.stdout.readline()
+    # As timeout(1) does it: to the process, and to its group.
+    process.terminate()
+    os.killpg(process.pid, signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=LONG)
+    assert "tidied up" in stdout
 
 
 def test_who_reads_the_output_sees_its_end_when_the_job_closes_it() -> None:
@@ -284,7 +281,7 @@ def test_few_descriptors_do_not_keep_a_signal_from_the_job() -> None:
     process.stdout.readline()
     time.sleep(1)
     process.terminate()
-    assert process.wait(20) == 143
+    assert process.wait(LONG) == 143
     process.stdout.close()
 
 
@@ -329,17 +326,21 @@ def test_the_job_survives_a_kill_of_jobmeter_and_the_journal_is_readable() -> No
 
     folder = workplace()
     options = ["--store", folder, "--interval", "0.1", "--window", "0.2"]
-    process, line = started("run", *options, "--", "sh", "-c", "echo $$; sleep 2; : > $0/done", folder)
-    time.sleep(1)
-    process.kill()
-    process.communicate()
+    body = "echo $$; while [ ! -e $0/go ]; do sleep 0.05; done; : > $0/done"
+    process, line = started("run", *options, "--", "sh", "-c", body, folder)
     (name,) = os.listdir(f"{folder}/journal")
+    wait_for(lambda: len(read_journal(f"{folder}/journal/{name}").windows) >= 2, "two windows")
+    process.kill()
+    process.wait()  # and not for the end of its output, which the job has too
     journal = read_journal(f"{folder}/journal/{name}")
     assert journal.record is None
     assert len(journal.windows) >= 2
     assert journal.problems == []
-    assert await_that(lambda: os.path.exists(f"{folder}/done"))
-    assert await_that(lambda: gone(int(line)))
+    assert not gone(int(line))
+    Path(folder, "go").touch()
+    wait_for(lambda: os.path.exists(f"{folder}/done"), "the end of the job")
+    wait_for(lambda: gone(int(line)), "the end of its process")
+    process.communicate()
 
 
 def test_window_changes_reach_the_job() -> None:

@@ -14,18 +14,27 @@ import pytest
 
 from tests.cli.listing import Commands
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, workplace
-from tests.waiting import LONG
+from tests.waiting import LONG, wait_for
 
-BURN = "import time\ntime.sleep(1.5)\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass"
+WAIT = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
+BURN = WAIT + "end = time.process_time() + 0.6\nwhile time.process_time() < end: pass"
+
+
+def wait_until_attached(folder: str) -> None:
+    """What runs from then on is measured."""
+    wait_for(lambda: os.path.isdir(f"{folder}/journal") and bool(os.listdir(f"{folder}/journal")), "a journal")
 
 
 def test_a_tree_is_measured_until_its_last_process_ends() -> None:
     folder = workplace()
-    job = subprocess.Popen(["sh", "-c", f'{interpreter()} -c "$0" & {interpreter()} -c "$0" & wait', BURN])
+    burn = f'{interpreter()} -c "$0" {folder}/go'
+    job = subprocess.Popen(["sh", "-c", f"{burn} & {burn} & wait", BURN])
     words = command_line(
         ["attach", "--interval", "0.2", "--report", f"{folder}/r.json", "--store", folder, str(job.pid)]
     )
     meter = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
+    wait_until_attached(folder)
+    Path(folder, "go").touch()
     job.wait()
     _, stderr = meter.communicate(timeout=LONG)
     record = json.loads(Path(folder, "r.json").read_text())
@@ -38,25 +47,28 @@ def test_a_tree_is_measured_until_its_last_process_ends() -> None:
 
 def test_what_was_used_before_does_not_count() -> None:
     folder = workplace()
-    body = "import os, time\nwhile time.process_time() < 1.5: pass\nos.write(1, b'x')\ntime.sleep(2)"
-    job = subprocess.Popen(["sh", "-c", f'{interpreter()} -c "$0"; :', body], stdout=subprocess.PIPE)
+    body = "import time\nwhile time.process_time() < 1.5: pass\nprint(flush=True)\n" + WAIT
+    job = subprocess.Popen(["sh", "-c", f'{interpreter()} -c "$0" {folder}/go; :', body], stdout=subprocess.PIPE)
     assert job.stdout is not None
     job.stdout.read(1)
     options = ["--quiet", "--interval", "0.2", "--report", f"{folder}/r.json", "--store", folder]
-    jobmeter("attach", *options, "--measurements", "default,proc_ctx_switches", str(job.pid))
+    words = command_line(["attach", *options, "--measurements", "default,proc_ctx_switches", str(job.pid)])
+    meter = subprocess.Popen(words, env=environment())
+    wait_until_attached(folder)
+    Path(folder, "go").touch()
     job.wait()
     job.stdout.close()
+    assert 0 == meter.wait(LONG)
     record = json.loads(Path(folder, "r.json").read_text())
     assert record["usage"]["cpu_seconds"]["value"] < 0.3
 
 
 def test_ctrl_c_ends_the_measuring_and_not_the_process() -> None:
     folder = workplace()
-    job = subprocess.Popen(["sleep", "30"])
+    job = subprocess.Popen(["sleep", "300"])
     words = command_line(["attach", "--report", f"{folder}/r.json", "--store", folder, str(job.pid)])
     meter = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
-    while not os.path.exists(f"{folder}/journal") or not os.listdir(f"{folder}/journal"):
-        time.sleep(0.05)
+    wait_until_attached(folder)
     meter.send_signal(signal.SIGINT)
     _, stderr = meter.communicate(timeout=LONG)
     assert job.poll() is None
@@ -70,7 +82,7 @@ def test_ctrl_c_ends_the_measuring_and_not_the_process() -> None:
 
 
 def test_a_run_that_was_detached_is_final_and_no_failure(jobmeter: Commands) -> None:
-    detach(str(jobmeter.folder), "sleep", "30")
+    detach(str(jobmeter.folder), "sleep", "300")
     rows = json.loads(jobmeter("ls", "--status", "detached", "--json").out)
     assert [("sleep", "detached")] == [(row["name"], row["status"]) for row in rows]
     shown = jobmeter("show", "last").out
@@ -84,7 +96,7 @@ def test_a_run_that_was_detached_is_final_and_no_failure(jobmeter: Commands) -> 
 
 
 def test_old_runs_that_were_detached_are_collected(jobmeter: Commands) -> None:
-    detach(str(jobmeter.folder), "sleep", "30")
+    detach(str(jobmeter.folder), "sleep", "300")
     (path,) = (jobmeter.folder / "journal").iterdir()
     path.write_text(re.sub(r'"started":"\d{4}', '"started":"2001', path.read_text()))
     assert 0 == jobmeter("gc", "--older-than", "90d").code
@@ -96,8 +108,7 @@ def detach(store: str, *command: str) -> None:
     job = subprocess.Popen(command)
     words = command_line(["attach", "--quiet", "--store", store, str(job.pid)])
     meter = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE)
-    while not os.path.exists(f"{store}/journal") or not os.listdir(f"{store}/journal"):
-        time.sleep(0.05)
+    wait_until_attached(store)
     meter.send_signal(signal.SIGINT)
     meter.communicate(timeout=LONG)
     job.kill()
@@ -116,11 +127,14 @@ def test_a_process_that_is_not_there_is_one_clear_line(pid: str, words: str) -> 
 
 def test_another_users_process_is_measured_as_far_as_it_may_be() -> None:
     folder = workplace()
-    job = subprocess.Popen(["sleep", "2"])
+    job = subprocess.Popen(["sleep", "300"])
     words = command_line(
         ["attach", "--interval", "0.2", "--report", f"{folder}/r.json", "--store", folder, str(job.pid)], NOBODY
     )
     meter = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
+    wait_until_attached(folder)
+    time.sleep(0.5)  # for a sample or two
+    job.kill()
     job.wait()
     _, stderr = meter.communicate(timeout=LONG)
     assert meter.returncode == 0, stderr

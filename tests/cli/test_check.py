@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -265,15 +266,13 @@ BUSY = "import time; end = time.process_time() + 1\nwhile time.process_time() < 
 
 
 def test_a_single_busy_thread_on_one_cpu_is_never_flagged(jobmeter: Commands) -> None:
-    """Twenty times, with both cores busy with something else."""
+    """Twenty times, with both cores busy with something else, and with each other."""
     forever = "while True: pass"
     others = [subprocess.Popen([sys.executable, "-c", forever]) for _ in range(2)]
     try:
-        for _ in range(20):
-            really(
-                "run", "--quiet", "--store", str(jobmeter.folder), "--name", "busy", "--cpus", "1", "--",
-                sys.executable, "-c", BUSY,
-            )  # fmt: skip
+        run = ["run", "--quiet", "--store", str(jobmeter.folder), "--name", "busy", "--cpus", "1", "--"]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: really(*run, sys.executable, "-c", BUSY), range(20)))
     finally:
         for other in others:
             other.kill()

@@ -15,6 +15,7 @@ import pytest
 
 from jobmeter.cli.main import main
 from tests.runs import keep, record
+from tests.waiting import LONG
 
 GIB = 2**30
 
@@ -120,10 +121,10 @@ def test_a_time_that_is_none_is_one_clear_line(store: str, capfd: pytest.Capture
 
 def test_a_run_that_has_not_ended_is_no_failure(store: str, capfd: pytest.CaptureFixture[str]) -> None:
     job = subprocess.Popen(
-        [sys.executable, "-m", "jobmeter", "run", "--quiet", "--store", store, "--name", "train", "--", "sleep", "20"]
+        [sys.executable, "-m", "jobmeter", "run", "--quiet", "--store", store, "--name", "train", "--", "sleep", "300"]
     )
     try:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + LONG
         while (train := told(store, capfd)["groups"][0])["runs"] < 11 and time.monotonic() < deadline:
             time.sleep(0.1)
         assert (11, 0.8) == (train["runs"], train["success_rate"])

@@ -253,7 +253,7 @@ def test_something_already_running_is_counted_from_when_the_meter_came() -> None
         source = ps.PsCollector().open(target, frozenset())
         readings = source.read(Moment(time.monotonic()))
         running.kill()
-    assert readings["ps_cpu_seconds"] == 0
+    assert readings["ps_cpu_seconds"] < 0.6  # type: ignore[operator]
     assert len(list(readings["ps_rss"])) == 1  # type: ignore[arg-type]
 
 
