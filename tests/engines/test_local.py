@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import queue
 import random
@@ -11,53 +12,66 @@ from typing import Any
 
 import pytest
 
-from jobmeter.engines.contract import Ended, Task
+from jobmeter.engines.contract import Ended, Engine, Measure, Task, Token
 from jobmeter.engines.local import LocalEngine
-from jobmeter.journal.reader import read_journal
-from jobmeter.session.measuring import MeasureOptions
-from jobmeter.session.run import JobOptions, own_environment
+from jobmeter.journal.reader import read_journals
+from jobmeter.journal.writer import JournalFile, RunJournal
+from jobmeter.model import Record
 from tests.workflow.live import LONG, Place, lives, running_in
 
 
 class Running:
-    """An engine, and the ends it told of."""
+    """An engine, and the ends it reported: it is the receiver."""
 
-    def __init__(self, folder: Path, *, keep: bool = True) -> None:
-        self.warnings: list[str] = []
+    def __init__(self, folder: Path, engine: Engine) -> None:
         self.folder = folder
+        self.warnings: list[str] = []
+        self.tokens: dict[int, Token] = {}
+        self.journal: RunJournal = JournalFile(f"{folder}/journal.jsonl", {})
         self._ends: queue.Queue[Ended | Exception] = queue.Queue()
-        options = MeasureOptions(store=str(folder / "store") if keep else None, keep_windows=False)
-        self.engine = LocalEngine(options, self._ends.put, self.warnings.append)
+        self.warn, self.ended, self.broke = self.warnings.append, self._ends.put, self._ends.put
+        self.engine = engine
+        engine.open(self)
+
+    def keep_token(self, task: Task, token: Token) -> None:
+        self.tokens[task.number] = json.loads(json.dumps(token))
 
     def start(self, script: str, number: int = 1, **more: Any) -> None:
-        about = {"command": ["sh", "-c", script], "directory": str(self.folder), "environment": own_environment()}
-        task = Task(
-            number=number,
-            name=f"job{number}",
-            labels={},
-            workflow={"id": "w", "name": "w", "run_id": 1, "job_id": number, "attempt": 1},
-            job=JobOptions(**{**about, "orphans": "end", **more}),
-            stdout=f"{self.folder}/{number}.out",
-            stderr=f"{self.folder}/{number}.err",
-        )
-        self.engine.start(task)
+        fields = {
+            "number": number,
+            "attempt": 1,
+            "name": f"job{number}",
+            "command": ["sh", "-c", script],
+            "directory": str(self.folder),
+            "environment": {},
+            "stdout": f"{self.folder}/{number}.out",
+            "stderr": f"{self.folder}/{number}.err",
+            "workflow": {"id": "w", "name": "w", "run_id": 1, "job_id": number, "attempt": 1},
+            "measure": Measure(keep_windows=False),
+        }
+        self.engine.start(Task(**{**fields, **more}))
 
     def end(self) -> Ended | Exception:
         return self._ends.get(timeout=LONG)
 
     def status(self) -> str:
         """How the next that ends did."""
+        return str(self.record()["outcome"]["status"])
+
+    def record(self) -> Record:
+        """The record of the next that ends."""
         ended = self.end()
         assert isinstance(ended, Ended), ended
-        return str(ended.record["outcome"]["status"])
+        assert ended.record is not None
+        return ended.record
 
     def nothing_more(self) -> bool:
         return self._ends.empty()
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path)
+def running(place: Place, tmp_path: Path) -> Iterator[Running]:
+    made = Running(tmp_path, place.load_engine())
     yield made
     made.engine.cancel(at_once=True)
     made.engine.close()
@@ -67,9 +81,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 def test_a_job_has_logs_of_its_own_and_nothing_to_read(running: Running, tmp_path: Path) -> None:
     running.start("cat; echo out; echo err >&2; exit 3")
-    ended = running.end()
-    assert isinstance(ended, Ended)
-    assert {"status": "failed", "exit_code": 3, "signal": None} == ended.record["outcome"]
+    assert {"status": "failed", "exit_code": 3, "signal": None} == running.record()["outcome"]
     assert "out\n" == (tmp_path / "1.out").read_text()
     assert "err\n" == (tmp_path / "1.err").read_text()
 
@@ -97,10 +109,11 @@ def test_a_job_that_cannot_begin_has_failed_and_its_log_says_why(
     running.start("true", **more)
     ended = running.end()
     assert isinstance(ended, Ended)
+    assert ended.record is not None
     assert {"status": "failed", "exit_code": code, "signal": None} == ended.record["outcome"]
     assert why in (ended.why or "")
     assert why in (tmp_path / "1.err").read_text()
-    journals = [read_journal(str(path)) for path in (tmp_path / "store" / "journal").iterdir()]
+    journals = read_journals(running.journal.path)
     assert [ended.record] == [journal.record for journal in journals if journal.record is not None]
 
 
@@ -134,7 +147,7 @@ def test_jobs_that_are_cancelled_while_they_start_all_end(running: Running, seed
     assert ["cancelled"] * 40 == [running.status() for _ in range(40)], f"cancelled after {pause} s"
 
 
-def test_a_job_that_says_goodbye_with_0_is_cancelled_all_the_same(running: Running, place: Place) -> None:
+def test_a_job_that_exits_with_0_on_sigterm_is_cancelled_all_the_same(running: Running, place: Place) -> None:
     running.start("trap 'echo bye; exit 0' TERM; echo $$ >pid; while :; do sleep 0.05; done")
     place.await_running("pid")
     running.engine.cancel()
@@ -142,7 +155,7 @@ def test_a_job_that_says_goodbye_with_0_is_cancelled_all_the_same(running: Runni
     assert "bye\n" == (place.folder / "1.out").read_text()
 
 
-def test_one_that_ignores_the_farewell_ends_when_it_is_spared_it(running: Running, place: Place) -> None:
+def test_one_that_ignores_sigterm_ends_when_that_is_skipped(running: Running, place: Place) -> None:
     running.start("trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done")
     place.await_running("pid")
     running.engine.cancel()
@@ -168,16 +181,15 @@ def test_a_job_whose_shepherd_someone_killed_keeps_its_place_until_it_has_ended(
     os.kill(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]), 9)
     assert running.nothing_more()
     (place.folder / "end").touch()
-    ended = running.end()
-    assert isinstance(ended, Ended)
+    record = running.record()
     assert not lives(pid)
-    assert ended.record["provenance"]["shepherd_killed"]
-    # Before Linux 6.15 nobody but its new parent is told.
-    assert ended.record["outcome"]["exit_code"] in (4, None)
+    assert record["provenance"]["shepherd_killed"]
+    # Before Linux 6.15 nobody but its new parent learns it.
+    assert record["outcome"]["exit_code"] in (4, None)
 
 
 def test_a_job_has_no_terminal_and_is_out_of_reach_of_our_group(running: Running, place: Place) -> None:
-    running.start("ps -o sid= -p $$ >sid", own_session=True)
+    running.start("ps -o sid= -p $$ >sid")
     running.status()
     assert os.getsid(0) != int(place.lines("sid")[0])
 
@@ -186,7 +198,7 @@ def test_levels_tell_what_running_jobs_use_and_nothing_after(running: Running, p
     running.start("touch began; while [ ! -e end ]; do sleep 0.01; done", 7)
     while 7 not in running.engine.levels():
         time.sleep(0.01)
-    assert running.engine.levels()[7].values["proc_rss_total"]
+    assert running.engine.levels()[7]["proc_rss_total"]
     (place.folder / "end").touch()
     running.status()
     assert {} == running.engine.levels()
@@ -196,13 +208,14 @@ def test_hundreds_of_jobs_leave_no_descriptor_open(tmp_path: Path) -> None:
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
 
-    first = Running(tmp_path, keep=False)
+    (tmp_path / "first").mkdir()
+    first = Running(tmp_path / "first", LocalEngine())
     first.start("exec true")
     assert "completed" == first.status()
     first.engine.close()
     gc.collect()  # what other tests left open
     before = descriptors()  # with what is opened once and kept
-    running = Running(tmp_path, keep=False)
+    running = Running(tmp_path, LocalEngine())
     for number in range(300):
         running.start("exec true", number)
     assert ["completed"] * 300 == [running.status() for _ in range(300)]

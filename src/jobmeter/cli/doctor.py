@@ -64,6 +64,7 @@ def examine() -> list[Finding]:
             findings.append(Finding(collector.name, why is None, why or "available"))
     findings += [Finding("plug-in", False, fault.removeprefix("plug-in ")) for fault in unusable]
     findings += _engines()
+    findings += _container_runtimes()
     findings += [Finding("config", True, path) for path in config_files()]
     return findings
 
@@ -112,13 +113,20 @@ def _shepherd() -> Finding:
 
 
 def _engines() -> list[Finding]:
-    """The container engines that answer, and what killed runs left there."""
+    """Where the jobs of a workflow can run."""
+    from jobmeter.engines import survey_engines
+
+    return [Finding(f"engine {report.name}", report.good, report.says) for report in survey_engines()]
+
+
+def _container_runtimes() -> list[Finding]:
+    """The container runtimes that answer, and what killed runs left there."""
     from jobmeter.launch.container.leftovers import survey
 
-    return [_engine(seen) for seen in survey(THIS_MACHINE)]
+    return [_container_runtime(seen) for seen in survey(THIS_MACHINE)]
 
 
-def _engine(seen: Survey) -> Finding:
+def _container_runtime(seen: Survey) -> Finding:
     if seen.why_not is not None:
         return Finding(seen.engine, False, seen.why_not)
     if seen.left:

@@ -11,7 +11,7 @@ from jobmeter.analyse.headline import CpuSpan
 from jobmeter.collectors import Selected, availability, select, unavailable
 from jobmeter.collectors.contract import Ending, Source, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
-from jobmeter.journal.writer import JournalFile, JournalWriter
+from jobmeter.journal.writer import JournalWriter, RunJournal
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.meter.meter import Meter
@@ -35,7 +35,7 @@ class MeasureOptions(NamedTuple):
     store: str | None = None  # None: no journal is kept
     per_process: bool = False
     keep_windows: bool = True  # else its header and its record alone
-    journal: JournalFile | None = None  # a journal shared with others, in place of one of its own
+    journal: RunJournal | None = None  # a journal shared with others, in place of one of its own
     workflow: Record | None = None  # which job of which workflow it is
 
 

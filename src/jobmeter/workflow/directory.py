@@ -1,7 +1,7 @@
 """Where a run of a workflow keeps its plan, its logs and the word that it is being run.
 
-`<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (who runs it; locked while they do) and
-`logs/`. What its jobs used is in the journals, as of every run.
+`<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (who runs it; locked while they do), `tasks.jsonl`
+(how to find again what was started) and `logs/`. What its jobs used is in the journals, as of every run.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from jobmeter.engines.contract import Capacity
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import Record, workflow_id
 from jobmeter.report.record import utc
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job, Plan, load_plan
 from jobmeter.workflow.spec.read.loading import FORMATS
 
@@ -48,14 +48,15 @@ class RunDirectory:
         self.run_id = run_id
         self.path = f"{store}/workflows/{workflow}/{run_id}"
         self.logs = f"{self.path}/logs"
+        self.tasks = f"{self.path}/tasks.jsonl"  # see `workflow.task_log`
         self._lock: int | None = None
 
     def log_paths(self, job: str, attempt: int) -> tuple[str, str]:
         """Where stdout and stderr of an attempt go."""
         return f"{self.logs}/{job}.{attempt}.out", f"{self.logs}/{job}.{attempt}.err"
 
-    def keep_plan(self, plan: Plan, capacity: Capacity) -> None:
-        """Keep what later commands need to know of the plan, in place of an earlier one."""
+    def keep_plan(self, plan: Plan, capacity: Capacity, engine: str = "local") -> None:
+        """Write what later commands need to know of the plan, in place of an earlier one."""
         path = f"{self.path}/plan.json"
         # A run that is resumed began when it was run first.
         started = self.plan()["started"] if os.path.exists(path) else utc(time.time())
@@ -68,8 +69,9 @@ class RunDirectory:
             "run_id": self.run_id,
             "spec": plan.path,
             "started": started,
-            "capacity": capacity._asdict(),
-            "jobs": [_kept(job) for job in plan.jobs],
+            "engine": engine,
+            "capacity": capacity.known(),
+            "jobs": [_job_entry(job) for job in plan.jobs],
         }
         try:
             with open(f"{path}.new", "w", encoding="utf-8") as file:
@@ -145,7 +147,7 @@ class RunDirectory:
             return None
 
 
-def _kept(job: Job) -> Record:
+def _job_entry(job: Job) -> Record:
     return {
         "job_id": job.number,
         "name": job.name,

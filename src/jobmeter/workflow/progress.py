@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeVar
 
 from jobmeter.analyse.headline import cpu_now, memory_shown
-from jobmeter.meter.watch import Sample
-from jobmeter.model import Requirement
+from jobmeter.model import Requirement, Value
 from jobmeter.workflow.eta import Pace, remaining_seconds
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.run import Running, WorkflowRun
@@ -86,7 +85,7 @@ class Progress:
             len(self._order),
             now - self._began,
             self._seconds_left(running, now),
-            [_running_job(each, levels.get(each.job.number), now) for each in running],
+            [_running_job(each, levels.get(each.job.number, {}), now) for each in running],
             self._run.stopping,
         )
 
@@ -145,14 +144,13 @@ def copied(items: Collection[_Item]) -> list[_Item]:
             continue  # it was changed just then
 
 
-def _running_job(running: Running, sample: Sample | None, now: float) -> RunningJob:
-    values = sample.values if sample is not None else {}
+def _running_job(running: Running, levels: Mapping[str, Value], now: float) -> RunningJob:
     return RunningJob(
         running.job.name,
         running.attempt,
         max(now - running.since, 0.0),
-        cpu_now(values),
-        memory_shown(values),
+        cpu_now(levels),
+        memory_shown(levels),
         running.requirement,
     )
 

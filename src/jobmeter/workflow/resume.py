@@ -1,4 +1,4 @@
-"""What of a workflow need not run again, and what became of a run that was killed."""
+"""What of a workflow need not run again."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.procfs import Identity
-from jobmeter.launch.leftover_jobs import LeftJob, end_jobs
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.spec.plan.command import spared_shell
-
-if TYPE_CHECKING:
-    from jobmeter.store import Store
 
 
 def fingerprint(job: Job) -> str:
@@ -87,16 +80,3 @@ def renumber(plan: Plan, known: Mapping[str, int]) -> Plan:
             moved[same] = tuple(sorted(numbers[number] for number in job.blocked_by))
         jobs.append(job._replace(number=numbers[job.number], blocked_by=moved[same]))
     return plan._replace(jobs=sorted(jobs, key=lambda job: job.number))
-
-
-def end_leftovers(store: Store, runs: Iterable[str]) -> int:
-    """End what still runs of jobs whose runner was killed; returns of how many."""
-    jobs = []
-    for run in runs:
-        header = store.journal(run).header
-        writer = header.get("writer", {})
-        here = header.get("host", {}).get("name") == os.uname().nodename
-        if here and "root_start" in writer:
-            main = Identity(writer["job"], writer["job_start"]) if "job_start" in writer else None
-            jobs.append(LeftJob(Identity(writer["root"], writer["root_start"]), main, writer.get("group")))
-    return end_jobs(THIS_MACHINE, jobs)

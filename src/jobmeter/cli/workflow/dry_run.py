@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from jobmeter.cli.shared.tables import print_table
 from jobmeter.cli.workflow.requirement_text import asked_in_words, duration_in_words
+from jobmeter.engines.contract import Capacity
 from jobmeter.report.table import printable
 from jobmeter.units import text
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.forecast import Forecast, forecast
 from jobmeter.workflow.graph import critical_path, order
 from jobmeter.workflow.plan import Job, Plan
@@ -68,7 +68,7 @@ def print_plan_json(plan: Plan, capacity: Capacity) -> None:
     about = {
         "name": plan.name,
         "spec": plan.path,
-        "capacity": capacity._asdict(),
+        "capacity": capacity.known(),
         "total_jobs": len(plan.jobs),
         "longest_chain": critical_path(plan.jobs, _weights(plan.jobs)),
         "concurrency": expected.concurrency,
@@ -147,12 +147,16 @@ def _totals(jobs: Sequence[Job], capacity: Capacity) -> list[tuple[str, str]]:
     if len(shown) > 5:
         shown = [*shown[:2], f"… {len(shown) - 4:,} more …", *shown[-2:]]
     expected = forecast(jobs, capacity)
-    memory = "" if capacity.memory_bytes is None else f", {text(capacity.memory_bytes, 'bytes')}"
-    gpus = f", {capacity.gpus} gpus" if capacity.gpus else ""
+    amounts = [
+        "" if capacity.cpus is None else f"{capacity.cpus:g} cpus",
+        "" if capacity.memory_bytes is None else text(capacity.memory_bytes, "bytes"),
+        f"{capacity.gpus} gpus" if capacity.gpus else "",
+    ]
+    there_are = ", ".join(filter(None, amounts))
     return [
         ("jobs", f"{len(jobs):,}"),
         ("longest", f"{' → '.join(shown)} ({len(chain):,} job{'s' * (len(chain) != 1)})"),
-        ("at a time", f"{expected.concurrency:,} at most, on {capacity.cpus:g} cpus{memory}{gpus}"),
+        ("at a time", f"{expected.concurrency:,} at most{there_are and f', on {there_are}'}"),
         ("time", _time(expected, len(jobs))),
     ]
 

@@ -24,9 +24,15 @@ def writer_lives(header: Record, written: float, machine: Machine = THIS_MACHINE
 
 
 def is_elsewhere(header: Record) -> bool:
-    """Whether it was written on another machine, whose processes cannot be seen from here."""
-    host = header.get("host")
-    return "writer" in header and (not isinstance(host, dict) or host.get("name") != os.uname().nodename)
+    """Whether it was written on another machine, whose processes cannot be seen from here.
+
+    That is the machine where the job ran, unless the writer names its own: the runner of a workflow does.
+    """
+    writer, host = header.get("writer"), header.get("host")
+    written_on = writer.get("host") if isinstance(writer, dict) else None
+    if written_on is None and isinstance(host, dict):
+        written_on = host.get("name")
+    return "writer" in header and written_on != os.uname().nodename
 
 
 def _process_lives(pid: int, start: object, machine: Machine) -> bool:
