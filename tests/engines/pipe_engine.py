@@ -52,6 +52,7 @@ class PipeEngine:
         self._receiver: Receiver
         self._workers: list[_Worker] = []
         self._levels: dict[int, Mapping[str, Value]] = {}
+        self._cancelled = False
 
     def check(self, container_runtimes: Collection[str] = ()) -> None:
         if container_runtimes:
@@ -78,6 +79,8 @@ class PipeEngine:
         while not worker.take(task.number):
             worker = self._least_busy()  # that one died just now
         self._receiver.keep_token(task, {"worker": list(worker.identity)})
+        if self._cancelled:  # also a worker that began after it
+            worker.send(cancel=None, at_once=False)
         worker.send(start=task.as_json())
 
     def _least_busy(self) -> _Worker:
@@ -87,6 +90,7 @@ class PipeEngine:
         return min(self._workers, key=lambda worker: len(worker.tasks))
 
     def cancel(self, number: int | None = None, *, at_once: bool = False) -> None:
+        self._cancelled = self._cancelled or number is None
         for worker in self._workers:
             worker.send(cancel=number, at_once=at_once)
 
@@ -109,6 +113,7 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
             start_new_session=True,
         )
         identity = identity_of(THIS_MACHINE, self.process.pid)
@@ -194,6 +199,15 @@ class Worker:
                 self.cancel(message["cancel"], at_once=message["at_once"])
             else:
                 break
+        self._finish()
+
+    def end(self) -> None:
+        """Whoever finds us again after our runner was killed has us end."""
+        self.cancel()
+        self._finish()
+        os._exit(0)
+
+    def _finish(self) -> None:
         for thread in self._threads:
             thread.join()
         self._guard.close()
@@ -242,7 +256,7 @@ class Worker:
 
 def main() -> None:
     worker = Worker(sys.stdin.buffer)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=worker.cancel).start())
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=worker.end).start())
     worker.serve()
 
 

@@ -1,23 +1,28 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobmeter.engines.contract import Capacity, Ended, Task
+from jobmeter.engines.contract import Capacity, Ended, LeftTask, Recovered, Task
 from jobmeter.engines.local import LocalEngine
+from jobmeter.engines.task_run import unmeasured_record
 from jobmeter.errors import StoreError
 from jobmeter.journal.writer import JournalFile
-from jobmeter.model import Requirement
-from jobmeter.store import open_store
+from jobmeter.model import Outcome, Requirement
+from jobmeter.store import Selection, open_store
 from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.plan import Job
+from jobmeter.workflow.resume import fingerprint
 from jobmeter.workflow.run import Listener, Result, Running, RunOptions, WorkflowRun
+from jobmeter.workflow.task_log import StartedTask
 from tests.workflow.live import ON_BOTH_ENGINES, Place, running_in, wait_for
 from tests.workflow.spec.writing import plan_of
 
@@ -341,3 +346,70 @@ def test_a_store_that_cannot_be_written_is_one_error_and_nothing_starts(place: P
     with pytest.raises(StoreError):
         run.run()
     assert not (place.folder / "began").exists()
+
+
+class Adopting(LocalEngine):
+    """An engine on which a task of a killed runner has ended meanwhile."""
+
+    def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
+        self.left = tasks
+        adopted = frozenset(task.number for task in tasks if task.wanted)
+        for number in adopted:
+            workflow = {"id": "spec", "name": "spec", "run_id": 1, "job_id": number, "attempt": 1}
+            task = Task(number, 1, "a", ["true"], None, {}, "", "", workflow)
+            record = unmeasured_record(task, Outcome("completed", 0), self._receiver.journal)
+            self._receiver.ended(Ended(number, record))
+        return Recovered(0, adopted)
+
+
+def test_a_task_that_the_engine_adopts_is_not_run_again_and_one_that_changed_is_not_wanted(place: Place) -> None:
+    spec = """
+jobs:
+  - {name: a, command: 'touch ran.a'}
+  - {name: b, command: 'touch ran.b', blocked_by: [a]}
+  - {name: changed, command: 'touch ran.c'}
+"""
+    first, _, changed = plan_of(place.folder, spec).jobs
+    left = [
+        StartedTask(1, 1, "local", fingerprint(first), first.requirement, {"id": "x"}),
+        StartedTask(3, 1, "local", "another", changed.requirement, {"id": "y"}),
+    ]
+    engine = Adopting()
+    result = a_run(place, spec, engine=engine, left=left).run()
+    assert [(1, True), (3, False)] == [(task.number, task.wanted) for task in engine.left]
+    assert result.succeeded
+    assert {"a": "completed", "b": "completed", "changed": "completed"} == statuses(result)
+    assert [False, True, True] == [(place.folder / f"ran.{name}").exists() for name in "abc"]
+    stored = open_store(str(place.store), print).runs(Selection(workflow="spec"))
+    assert ["a", "b", "changed"] == sorted(row["name"] for row in stored)
+
+
+@pytest.mark.parametrize("place", ["pipe"], indirect=True)
+@pytest.mark.parametrize(("times", "expected"), [(1, ["lost", "completed"]), (0, ["lost"])])
+def test_a_task_whose_worker_dies_is_lost_with_what_was_seen_and_tried_again_within_retry(
+    place: Place, times: int, expected: list[str]
+) -> None:
+    spec = f"""
+resource_monitor: {{granularity: time_series, sample_interval_seconds: 0.05}}
+jobs:
+  - name: a
+    command: 'echo $PPID >>parents; [ $JOBMETER_ATTEMPT = 2 ] || exec sleep 60'
+    retry: {{times: {times}}}
+"""
+    results: list[Result] = []
+    run = a_run(place, spec)
+    thread = threading.Thread(target=lambda: results.append(run.run()))
+    thread.start()
+    place.await_lines("parents", 1)
+    (journal,) = (place.store / "journal").iterdir()
+    wait_for(lambda: len(journal.read_text().splitlines()) >= 6, "some windows")
+    (entry, *_) = map(json.loads, next(place.store.glob("workflows/*/1/tasks.jsonl")).read_text().splitlines())
+    os.kill(entry["token"]["worker"][0], 9)
+    thread.join()
+    assert expected == [attempt.status for attempt in results[0].attempts]
+    kept = open_store(str(place.store), print)
+    record = kept.record(results[0].attempts[0].run)
+    assert "lost" == record["outcome"]["status"]
+    assert record["usage"]["memory_peak_bytes"]["value"] > 0
+    assert "at least" == record["usage"]["memory_peak_bytes"]["quality"]
+    wait_for(lambda: running_in(place.folder) == [], "the end of the first attempt")

@@ -12,7 +12,6 @@ from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import Outcome, Record
 from jobmeter.session.measuring import shared_header
-from jobmeter.store.index.unfinished import record_so_far
 
 
 class WorkflowJournal(JournalFile):
@@ -49,6 +48,9 @@ class WorkflowJournal(JournalFile):
         journal = read_journal(self.path, Place(run_id))
         if journal.record is not None:
             return journal.record
+        # The store is dear to import, and few runs lose a task.
+        from jobmeter.store.index.unfinished import record_so_far
+
         record = record_so_far(journal, "lost")
         self.append(run_id, {"record": record})
         return record

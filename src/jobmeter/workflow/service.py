@@ -61,13 +61,13 @@ class Prepared(NamedTuple):
     capacity: Capacity
     directory: RunDirectory | None = None  # None: a new one
     before: Sequence[Attempt] = ()  # attempts of an earlier time
-    reasons: Mapping[int, str] = {}  # of a run that is resumed: job → why it must run
+    reasons: Mapping[int, str] | None = None  # job → why it must run; None: a new run, of all jobs
     left: Sequence[StartedTask] = ()  # what a killed runner started and nobody has seen the end of
 
     @property
     def done(self) -> frozenset[int]:
         """Jobs that need not run."""
-        if self.directory is None:
+        if self.reasons is None:
             return frozenset()
         return frozenset(job.number for job in self.plan.jobs if job.number not in self.reasons)
 
@@ -143,7 +143,7 @@ def execute(
 
 def is_done(prepared: Prepared) -> bool:
     """Whether a run that is resumed has nothing left to run, and nothing left running."""
-    return prepared.directory is not None and len(prepared.done) == len(prepared.plan.jobs) and not prepared.left
+    return prepared.reasons is not None and not prepared.reasons and not prepared.left
 
 
 def _workflow_run(prepared: Prepared, directory: RunDirectory, listener: Listener, warn: Warn) -> WorkflowRun:

@@ -17,8 +17,9 @@ def main(arguments: list[str]) -> int:
         options.workflow, options.run_id, workflow_options(options), warn, dry_run=options.dry_run
     )
     if options.dry_run:
+        reasons = prepared.reasons or {}
         for job in prepared.plan.jobs:
-            print(f"{job.name}: {prepared.reasons.get(job.number, 'done')}")
+            print(f"{job.name}: {reasons.get(job.number, 'done')}")
         return 0
     if not options.quiet:
         warn(_what_is_left(prepared))
