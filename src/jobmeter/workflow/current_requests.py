@@ -20,7 +20,7 @@ def asked_today(store: str, rows: Iterable[Row]) -> dict[Key, Requirement]:
 
     again = [job for job in map(job_of, rows) if job.attempt > 1]
     keys = {job.key for job in again}
-    found: dict[Key, Requirement] = {}
+    requests: dict[Key, Requirement] = {}
     for workflow, run in {(job.workflow, job.workflow_run) for job in again}:
         if workflow is None or run is None:
             continue
@@ -28,5 +28,5 @@ def asked_today(store: str, rows: Iterable[Row]) -> dict[Key, Requirement]:
         with contextlib.suppress(StoreError):
             for job in RunDirectory(store, workflow, run).plan()["jobs"]:
                 if (key := (workflow, run, job["job_id"])) in keys:
-                    found[key] = Requirement(**job["requirement"])
-    return found
+                    requests[key] = Requirement(**job["requirement"])
+    return requests

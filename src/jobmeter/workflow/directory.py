@@ -207,13 +207,13 @@ def all_runs(store: str) -> Iterator[RunDirectory]:
 
 def find_run(store: str, text: str | None, run_id: int | None = None) -> RunDirectory:
     """The run that is meant: of the workflow named by id, name, spec or `last`; its newest, or that of this number."""
-    known = workflows(store)
-    if text is None or (text == "last" and "last" not in known):
-        if not known:
+    names = workflows(store)
+    if text is None or (text == "last" and "last" not in names):
+        if not names:
             raise UsageError("no workflow was run yet. `jobmeter workflow run SPEC` runs one.")
-        workflow = known[0]
+        workflow = names[0]
     else:
-        workflow = _workflow(text, known)
+        workflow = _workflow(text, names)
     runs = run_ids(store, workflow)
     if run_id is not None and run_id not in runs:
         there = ", ".join(map(str, runs[-10:]))
@@ -221,18 +221,18 @@ def find_run(store: str, text: str | None, run_id: int | None = None) -> RunDire
     return RunDirectory(store, workflow, runs[-1] if run_id is None else run_id)
 
 
-def _workflow(text: str, known: list[str]) -> str:
+def _workflow(text: str, names: list[str]) -> str:
     for candidate in (text, workflow_id(text)):
-        if candidate in known:
+        if candidate in names:
             return candidate
     if text.lower().endswith(tuple(FORMATS)) and os.path.isfile(text):
         workflow = workflow_id(load_plan(text).name)
-        if workflow in known:
+        if workflow in names:
             return workflow
         raise UsageError(f"{text}: this workflow was not run yet. `jobmeter workflow run {text}` does it.")
     import difflib
 
-    near = difflib.get_close_matches(workflow_id(text), known, n=1)
+    near = difflib.get_close_matches(workflow_id(text), names, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else "`jobmeter workflow list` lists those there are."
     raise UsageError(f"there is no workflow {text!r}. {hint}")
 

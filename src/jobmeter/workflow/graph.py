@@ -66,13 +66,13 @@ def steps(jobs: Iterable[Job]) -> list[Step]:
     counts: dict[str, int] = {}
     levels: dict[str, int] = {}
     level: dict[int, int] = {}
-    known: dict[tuple[int, ...], tuple[int, list[str]]] = {}
+    by_needs: dict[tuple[int, ...], tuple[int, list[str]]] = {}
     for job in order(jobs):
         # The jobs of a sweep often wait for the same ones, and share the tuple.
-        if job.blocked_by not in known:
+        if job.blocked_by not in by_needs:
             depth = 1 + max((level[before] for before in job.blocked_by), default=-1)
-            known[job.blocked_by] = depth, list(dict.fromkeys(map(step_of.__getitem__, job.blocked_by)))
-        level[job.number], befores = known[job.blocked_by]
+            by_needs[job.blocked_by] = depth, list(dict.fromkeys(map(step_of.__getitem__, job.blocked_by)))
+        level[job.number], befores = by_needs[job.blocked_by]
         levels[job.step] = max(levels.get(job.step, 0), level[job.number])
         counts[job.step] = counts.get(job.step, 0) + 1
         after.setdefault(job.step, {}).update(dict.fromkeys(befores))

@@ -26,19 +26,19 @@ class RunningJob(NamedTuple):
     seconds: float
     cpu_percent: float | None
     memory_bytes: float | None
-    asked: Requirement
+    requirement: Requirement
 
     @property
     def time_share(self) -> float | None:
-        return _share(self.seconds, self.asked.runtime_seconds)
+        return _share(self.seconds, self.requirement.runtime_seconds)
 
     @property
     def cpu_share(self) -> float | None:
-        return _share(self.cpu_percent, self.asked.cpus and 100.0 * self.asked.cpus)
+        return _share(self.cpu_percent, self.requirement.cpus and 100.0 * self.requirement.cpus)
 
     @property
     def memory_share(self) -> float | None:
-        return _share(self.memory_bytes, self.asked.memory_bytes)
+        return _share(self.memory_bytes, self.requirement.memory_bytes)
 
 
 class View(NamedTuple):
@@ -155,5 +155,5 @@ def _running_job(running: Running, levels: Mapping[str, Value], now: float) -> R
     )
 
 
-def _share(used: float | None, asked: float | None) -> float | None:
-    return None if used is None or not asked else used / asked
+def _share(used: float | None, requested: float | None) -> float | None:
+    return None if used is None or not requested else used / requested

@@ -45,30 +45,30 @@ def reasons_to_run(jobs: Sequence[Job], attempts: Iterable[Attempt]) -> dict[int
 
 
 def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], jobs: Mapping[int, Job]) -> str | None:
-    mine = last.get(job.number)
-    if mine is None:
+    attempt = last.get(job.number)
+    if attempt is None:
         return "not run yet"
-    if mine.status != "completed":
-        return f"{mine.status} before"
+    if attempt.status != "completed":
+        return f"{attempt.status} before"
     for number in job.blocked_by:
         if number in reasons:
             return f"{jobs[number].name} runs again"
-        if last[number].started > mine.started:
+        if last[number].started > attempt.started:
             # The runner was stopped after the one and before the other.
             return f"{jobs[number].name} ran again"
-    if mine.fingerprint != fingerprint(job):
+    if attempt.fingerprint != fingerprint(job):
         return "its command or an input changed"
     missing = [path for path in job.outputs if not os.path.exists(path)]
     return f"{os.path.relpath(missing[0], job.directory)} is missing" if missing else None
 
 
-def renumber(plan: Plan, known: Mapping[str, int]) -> Plan:
+def renumber(plan: Plan, numbers_before: Mapping[str, int]) -> Plan:
     """The plan with the numbers its jobs had before; new ones get new numbers."""
-    following = max(known.values(), default=0) + 1
+    following = max(numbers_before.values(), default=0) + 1
     numbers: dict[int, int] = {}
     for job in plan.jobs:
-        if job.name in known:
-            numbers[job.number] = known[job.name]
+        if job.name in numbers_before:
+            numbers[job.number] = numbers_before[job.name]
         else:
             numbers[job.number] = following
             following += 1

@@ -40,7 +40,7 @@ class TaskLog:
             raise StoreError(f"{path}: {error.strerror}") from None
 
     def add(self, task: Task, token: Token) -> None:
-        """OSError when it cannot be kept: a task that nobody would find again must not run."""
+        """OSError when it cannot be written: then nobody would find the task again."""
         line = encode(
             {
                 "job": task.number,

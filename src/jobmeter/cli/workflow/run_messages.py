@@ -128,9 +128,9 @@ def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
     counts = Counter(attempt.status for attempt in latest(list(attempts)).values())
     counts["blocked"] = len(result.blocked)
     counts["waiting"] = result.not_begun
-    told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+    parts = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
     verdict = "completed" if result.succeeded else "was stopped" if result.stopped else "failed"
-    return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {told} of {jobs} job{'s' * (jobs != 1)}"
+    return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {parts} of {jobs} job{'s' * (jobs != 1)}"
 
 
 def _job_table(plan: Plan, result: Result, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
@@ -167,7 +167,9 @@ def _shares(attempt: Attempt) -> str:
         ("memory", attempt.memory_peak_bytes, attempt.memory_bytes),
         ("time", attempt.wall_seconds, attempt.runtime_seconds),
     )
-    return ", ".join(f"{name} {_percent(used / asked)}" for name, used, asked in shares if used is not None and asked)
+    return ", ".join(
+        f"{name} {_percent(used / requested)}" for name, used, requested in shares if used is not None and requested
+    )
 
 
 def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
@@ -219,10 +221,10 @@ def _findings(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary)
 
 
 def _over(line: Line) -> str:
-    used, asked = text(line.used, line.resource.unit), text(line.specified, line.resource.unit)
+    used, requested = text(line.used, line.resource.unit), text(line.specified, line.resource.unit)
     if line.cause:
-        return f"{line.job.name}: {line.cause} with the {asked} it asked for"
-    return f"{line.job.name}: {line.resource.name} {used} of the {asked} it asked for"
+        return f"{line.job.name}: {line.cause} with the {requested} it requested"
+    return f"{line.job.name}: {line.resource.name} {used} of the {requested} it requested"
 
 
 def _next(directory: RunDirectory, result: Result) -> list[str]:
@@ -239,5 +241,5 @@ def _recovered(each: Recovered) -> str:
         write.append(f"memory: {math.ceil(each.memory_bytes / 2**20)}m")
     if each.runtime_seconds is not None:
         write.append(f"runtime: {math.ceil(each.runtime_seconds)}s")
-    told = f" Write {' and '.join(write)} in the spec." if write else ""
-    return f"{each.step} took {each.attempts} attempts.{told}"
+    advice = f" Write {' and '.join(write)} in the spec." if write else ""
+    return f"{each.step} took {each.attempts} attempts.{advice}"

@@ -117,9 +117,9 @@ def _linked(spec: Spec, drafts: list[Draft], problems: _Problems) -> list[Job]:
     circle = find_cycle([job.blocked_by for job in jobs])
     if circle:
         entry = drafts[circle[0] - 1].entry
-        names = cycle_text([jobs[number - 1].name for number in circle])
+        text = cycle_text([jobs[number - 1].name for number in circle])
         problems.add(
-            Problem(f"these jobs wait for each other: {names}"), "jobs", entry, waits_field(spec.jobs[entry])[0]
+            Problem(f"these jobs wait for each other: {text}"), "jobs", entry, waits_field(spec.jobs[entry])[0]
         )
     problems.raise_any()
     return jobs
