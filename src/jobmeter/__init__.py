@@ -34,7 +34,7 @@ __all__ = [
     "start",
 ]
 
-_MODULES = ("api", "collectors.contract", "errors", "model", "launch.container_spec")
+_MODULES = ("api", "collectors.contract", "errors", "model", "launch.container.spec")
 """Where the public names are. Loaded when one is first used: the command line needs none of them."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from jobmeter.engines.contract import Capacity, Ended, LeftTask, Measure, Task
 from jobmeter.journal.reader import read_journals
 from jobmeter.model import Requirement
 from tests.engines.running import Running
-from tests.workflow.live import ON_BOTH_ENGINES, Place, lives
+from tests.workflow.live import ON_BOTH_ENGINES, Place, lives, wait_for
 
 
 @ON_BOTH_ENGINES
@@ -96,9 +95,7 @@ def test_one_that_ignores_sigterm_ends_when_that_is_skipped(running: Running, pl
 @ON_BOTH_ENGINES
 def test_levels_tell_what_running_jobs_use_and_nothing_after(running: Running, place: Place) -> None:
     running.start("touch began; while [ ! -e end ]; do sleep 0.01; done", 7)
-    while 7 not in running.engine.levels():
-        time.sleep(0.01)
-    assert running.engine.levels()[7]["proc_rss_total"]
+    wait_for(lambda: bool(running.engine.levels().get(7, {}).get("proc_rss_total")), "a level of its memory")
     (place.folder / "end").touch()
     running.status()
     assert {} == running.engine.levels()

@@ -413,3 +413,10 @@ jobs:
     assert record["usage"]["memory_peak_bytes"]["value"] > 0
     assert "at least" == record["usage"]["memory_peak_bytes"]["quality"]
     wait_for(lambda: running_in(place.folder) == [], "the end of the first attempt")
+
+
+def test_an_attempt_that_was_started_and_has_no_header_counts_as_one(place: Place) -> None:
+    spec = "jobs: [{name: a, command: 'true'}]"
+    (job,) = plan_of(place.folder, spec).jobs
+    left = [StartedTask(1, 3, "local", fingerprint(job), job.requirement, {"host": os.uname().nodename})]
+    assert [4] == [attempt.attempt for attempt in a_run(place, spec, left=left).run().attempts]

@@ -128,7 +128,7 @@ class WorkflowRun:
     ) -> None:
         """`before` are attempts of an earlier time, `done` the jobs that need not run again.
 
-        `left` are tasks of a killed runner that the engine may still have.
+        `left` are tasks of a killed runner: the engine may still have those that were started on it.
         """
         self.plan = plan
         self.running: dict[int, Running] = {}
@@ -145,8 +145,10 @@ class WorkflowRun:
         self._jobs = {job.number: job for job in plan.jobs}
         self._tasks: dict[int, Task] = {}
         self._tried: dict[int, int] = {}
-        for attempt in before:
-            self._tried[attempt.number] = max(attempt.attempt, self._tried.get(attempt.number, 0))
+        # A task may have been started, and its runner killed before its header was written.
+        attempts = [(each.number, each.attempt) for each in before] + [(each.number, each.attempt) for each in left]
+        for number, tried in attempts:
+            self._tried[number] = max(tried, self._tried.get(number, 0))
         self._tried_before = dict(self._tried)
         self._runs_before = {(attempt.number, attempt.attempt): attempt.run for attempt in before}
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
@@ -235,11 +237,11 @@ class WorkflowRun:
 
     def _recover_left(self) -> None:
         """Have the engine end or adopt what a killed runner left on it."""
-        if not self._left:
+        left = {task.number: task for task in self._left if task.engine == self._options.engine}
+        if not left:
             return
-        left = {task.number: task for task in self._left}
         recovered = self._engine.recover(
-            [LeftTask(each.number, each.attempt, each.token, self._is_wanted(each)) for each in self._left]
+            [LeftTask(each.number, each.attempt, each.token, self._is_wanted(each)) for each in left.values()]
         )
         if recovered.ended:
             jobs = f"{recovered.ended} job{'s' * (recovered.ended > 1)}"

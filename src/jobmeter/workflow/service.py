@@ -160,7 +160,7 @@ def _workflow_run(prepared: Prepared, directory: RunDirectory, listener: Listene
         ),
         before=prepared.before,
         done=prepared.done,
-        left=[task for task in prepared.left if task.engine == prepared.engine_name],
+        left=prepared.left,
         listener=listener,
         warn=warn,
         engine=prepared.engine,
