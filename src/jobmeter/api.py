@@ -175,30 +175,33 @@ def run_workflow(
     enforce: bool = False,
     monitoring: bool = True,
     store: str | None = None,
+    engine: str = "local",
+    engine_options: Mapping[str, str] | None = None,
 ) -> WorkflowResult:
     """Run the jobs of a spec to their end. Options are those of `jobmeter workflow run`.
 
-    UsageError when the spec means nothing or a job can never fit; jobs that fail are no error.
+    UsageError when the spec means nothing or a job can never fit; jobs that fail are no error. What the command would
+    print as a warning is a Python warning.
     """
-    from jobmeter.workflow.capacity import machine_capacity
-    from jobmeter.workflow.containers import check_containers
-    from jobmeter.workflow.directory import new_run
-    from jobmeter.workflow.inputs import check_inputs
-    from jobmeter.workflow.plan import check_fit, load_plan
-    from jobmeter.workflow.run import RunOptions, WorkflowRun
+    from jobmeter.workflow.service import WorkflowOptions, claim, execute, prepare_run
 
-    plan = load_plan(os.fspath(spec))
-    capacity = machine_capacity(cpus, parse_bytes(memory) if isinstance(memory, str) else memory, gpus)
-    check_fit(plan.jobs, *capacity)
-    check_inputs(plan)
-    check_containers(plan.jobs)
-    place = resolve("store", store)
-    directory = new_run(place, plan.name)
-    try:
-        directory.keep_plan(plan, capacity)
-        return WorkflowRun(plan, directory, RunOptions(place, capacity, enforce or plan.enforce, monitoring)).run()
-    finally:
-        directory.release()
+    options = WorkflowOptions(
+        store=resolve("store", store),
+        engine=engine,
+        engine_options=engine_options or {},
+        cpus=cpus,
+        memory_bytes=parse_bytes(memory) if isinstance(memory, str) else memory,
+        gpus=gpus,
+        enforce=enforce,
+        monitoring=monitoring,
+    )
+    return execute(claim(prepare_run(os.fspath(spec), options, _warn)), warn=_warn)
+
+
+def _warn(message: str) -> None:
+    import warnings
+
+    warnings.warn(message, stacklevel=2)
 
 
 def _in_container(

@@ -2,127 +2,22 @@ from __future__ import annotations
 
 import gc
 import os
-import queue
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from jobmeter.engines.contract import Ended, Task
-from jobmeter.engines.local import LocalEngine
-from jobmeter.journal.reader import read_journal
-from jobmeter.session.command import JobOptions, own_environment
-from jobmeter.session.measuring import MeasureOptions
-from tests.waiting import LONG
-from tests.workflow.live import Place, lives, running_in
-
-
-class Running:
-    """An engine, and the ends it told of."""
-
-    def __init__(self, folder: Path, *, keep: bool = True) -> None:
-        self.warnings: list[str] = []
-        self.folder = folder
-        self._ends: queue.Queue[Ended | Exception] = queue.Queue()
-        options = MeasureOptions(store=str(folder / "store") if keep else None, keep_windows=False)
-        self.engine = LocalEngine(options, self._ends.put, self.warnings.append)
-
-    def start(self, script: str, number: int = 1, **more: Any) -> None:
-        about = {"command": ["sh", "-c", script], "directory": str(self.folder), "environment": own_environment()}
-        task = Task(
-            number=number,
-            name=f"job{number}",
-            labels={},
-            workflow={"id": "w", "name": "w", "run_id": 1, "job_id": number, "attempt": 1},
-            job=JobOptions(**{**about, "orphans": "end", **more}),
-            stdout=f"{self.folder}/{number}.out",
-            stderr=f"{self.folder}/{number}.err",
-        )
-        self.engine.start(task)
-
-    def end(self) -> Ended | Exception:
-        return self._ends.get(timeout=LONG)
-
-    def status(self) -> str:
-        """How the next that ends did."""
-        ended = self.end()
-        assert isinstance(ended, Ended), ended
-        return str(ended.record["outcome"]["status"])
-
-    def nothing_more(self) -> bool:
-        return self._ends.empty()
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path)
-    yield made
-    made.engine.cancel(at_once=True)
-    made.engine.close()
-    assert made.nothing_more()
-    assert [] == running_in(tmp_path)
-
-
-def test_a_job_has_logs_of_its_own_and_nothing_to_read(running: Running, tmp_path: Path) -> None:
-    running.start("cat; echo out; echo err >&2; exit 3")
-    ended = running.end()
-    assert isinstance(ended, Ended)
-    assert {"status": "failed", "exit_code": 3, "signal": None} == ended.record["outcome"]
-    assert "out\n" == (tmp_path / "1.out").read_text()
-    assert "err\n" == (tmp_path / "1.err").read_text()
-
-
-def test_what_a_job_leaves_running_is_ended_with_it(running: Running, place: Place) -> None:
-    running.start("setsid sh -c 'echo $$ >pid; exec sleep 60' & while [ ! -s pid ]; do sleep 0.01; done")
-    assert "completed" == running.status()
-    assert not lives(place.await_running("pid"))
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "why"),
-    [
-        ({"command": ["no-such-program"]}, 127, "no-such-program: command not found"),
-        ({"command": ["./no-such-file"]}, 127, "./no-such-file: no such file or directory"),
-        ({"command": ["./plain-file"]}, 126, "plain-file: permission denied (not executable)"),
-        ({"directory": "/no/such/place"}, 125, "/no/such/place: there is no such directory to run in"),
-        ({"environment": {"NUMBER": 1}}, 125, "TypeError"),
-    ],
-)
-def test_a_job_that_cannot_begin_has_failed_and_its_log_says_why(
-    running: Running, tmp_path: Path, more: dict[str, Any], code: int, why: str
-) -> None:
-    (tmp_path / "plain-file").touch(mode=0o644)
-    running.start("true", **more)
-    ended = running.end()
-    assert isinstance(ended, Ended)
-    assert {"status": "failed", "exit_code": code, "signal": None} == ended.record["outcome"]
-    assert why in (ended.why or "")
-    assert why in (tmp_path / "1.err").read_text()
-    journals = [read_journal(str(path)) for path in (tmp_path / "store" / "journal").iterdir()]
-    assert [ended.record] == [journal.record for journal in journals if journal.record is not None]
+from jobmeter.engines.contract import LeftTask
+from jobmeter.engines.local import Devices, LocalEngine
+from tests.engines.running import Running
+from tests.workflow.live import Place, lives
 
 
 def test_what_cannot_even_be_recorded_is_handed_to_whoever_waits(running: Running) -> None:
     # JSON has no word for it, so there can be no header and no record.
     running.start("sleep 60", requirement=object())
     assert isinstance(running.end(), Exception)
-
-
-def test_logs_that_cannot_be_made_fail_their_job_alone(running: Running, tmp_path: Path) -> None:
-    (tmp_path / "1.out").mkdir()
-    running.start("true", 1)
-    running.start("true", 2)
-    assert ["completed", "failed"] == sorted([running.status(), running.status()])
-
-
-def test_after_cancel_nothing_begins(running: Running, tmp_path: Path) -> None:
-    running.engine.cancel()
-    running.start("touch began")
-    assert "cancelled" == running.status()
-    assert not (tmp_path / "began").exists()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -133,23 +28,6 @@ def test_jobs_that_are_cancelled_while_they_start_all_end(running: Running, seed
     time.sleep(pause)
     running.engine.cancel()
     assert ["cancelled"] * 40 == [running.status() for _ in range(40)], f"cancelled after {pause} s"
-
-
-def test_a_job_that_says_goodbye_with_0_is_cancelled_all_the_same(running: Running, place: Place) -> None:
-    running.start("trap 'echo bye; exit 0' TERM; echo $$ >pid; while :; do sleep 0.05; done")
-    place.await_running("pid")
-    running.engine.cancel()
-    assert "cancelled" == running.status()
-    assert "bye\n" == (place.folder / "1.out").read_text()
-
-
-def test_one_that_ignores_the_farewell_ends_when_it_is_spared_it(running: Running, place: Place) -> None:
-    running.start("trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done")
-    place.await_running("pid")
-    running.engine.cancel()
-    assert running.nothing_more()
-    running.engine.cancel(at_once=True)
-    assert "cancelled" == running.status()
 
 
 def test_a_job_whose_shepherd_someone_killed_is_ended_with_the_others(running: Running, place: Place) -> None:
@@ -169,43 +47,49 @@ def test_a_job_whose_shepherd_someone_killed_keeps_its_place_until_it_has_ended(
     os.kill(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]), 9)
     assert running.nothing_more()
     (place.folder / "end").touch()
-    ended = running.end()
-    assert isinstance(ended, Ended)
+    record = running.record()
     assert not lives(pid)
-    assert ended.record["provenance"]["shepherd_killed"]
-    # Before Linux 6.15 nobody but its new parent is told.
-    assert ended.record["outcome"]["exit_code"] in (4, None)
+    assert record["provenance"]["shepherd_killed"]
+    # Before Linux 6.15 nobody but its new parent learns it.
+    assert record["outcome"]["exit_code"] in (4, None)
 
 
 def test_a_job_has_no_terminal_and_is_out_of_reach_of_our_group(running: Running, place: Place) -> None:
-    running.start("ps -o sid= -p $$ >sid", own_session=True)
+    running.start("ps -o sid= -p $$ >sid")
     running.status()
     assert os.getsid(0) != int(place.lines("sid")[0])
-
-
-def test_levels_tell_what_running_jobs_use_and_nothing_after(running: Running, place: Place) -> None:
-    running.start("touch began; while [ ! -e end ]; do sleep 0.01; done", 7)
-    while 7 not in running.engine.levels():
-        time.sleep(0.01)
-    assert running.engine.levels()[7].values["proc_rss_total"]
-    (place.folder / "end").touch()
-    running.status()
-    assert {} == running.engine.levels()
 
 
 def test_hundreds_of_jobs_leave_no_descriptor_open(tmp_path: Path) -> None:
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
 
-    first = Running(tmp_path, keep=False)
+    (tmp_path / "first").mkdir()
+    first = Running(tmp_path / "first", LocalEngine())
     first.start("exec true")
     assert "completed" == first.status()
     first.engine.close()
+    first.journal.close()
     gc.collect()  # what other tests left open
     before = descriptors()  # with what is opened once and kept
-    running = Running(tmp_path, keep=False)
+    running = Running(tmp_path, LocalEngine())
     for number in range(300):
         running.start("exec true", number)
     assert ["completed"] * 300 == [running.status() for _ in range(300)]
     running.engine.close()
+    running.journal.close()
     assert descriptors() <= before
+
+
+def test_of_gpus_the_lowest_that_are_nobody_s_are_taken_by_the_names_that_we_were_given() -> None:
+    devices = Devices("5,GPU-7f")
+    first, second = devices.take(2), devices.take(1)
+    assert (["5", "GPU-7f"], ["2"]) == ([*map(devices.name, first)], [*map(devices.name, second)])
+    devices.give_back(first)
+    assert [0] == devices.take(1)
+
+
+def test_what_was_left_on_another_machine_is_reported(running: Running) -> None:
+    token = {"host": "elsewhere", "shepherd": [1, 1]}
+    assert 0 == running.engine.recover([LeftTask(1, 1, token, True)]).ended
+    assert ["jobs that a killed runner may have left on elsewhere can only be ended there"] == running.warnings

@@ -11,6 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jobmeter.engines import load_engine
+from jobmeter.engines.contract import Engine
+from tests.engines.packages import install_pipe
 from tests.parts import missing
 from tests.running import NOBODY, readable_copy
 from tests.waiting import LONG, wait_for
@@ -18,15 +23,32 @@ from tests.waiting import LONG, wait_for
 SITE = next(path for path in sys.path if path.endswith("site-packages"))
 
 
+ON_BOTH_ENGINES = pytest.mark.parametrize("place", ["local", "pipe"], indirect=True)
+"""Runs a test on the local engine, and on one whose jobs run in other processes."""
+
+
 class Place:
     """A directory that jobs run in."""
 
-    def __init__(self, folder: Path, user: int = 0) -> None:
+    def __init__(self, folder: Path, user: int = 0, engine: str = "local") -> None:
+        """`engine` is that of `workflow run`; `pipe` is installed as a package of its own."""
         self.folder = folder
         self.store = folder / "store"
+        self.engine = engine
+        self.packages = folder / "packages"
         self._user = user
+        if engine == "pipe":
+            install_pipe(self.packages)
         if user:
             folder.chmod(0o777)
+
+    def load_engine(self) -> Engine:
+        """The engine for this process."""
+        sys.path.append(str(self.packages))
+        try:
+            return load_engine(self.engine)
+        finally:
+            sys.path.remove(str(self.packages))
 
     def write(self, text: str, name: str = "spec.yaml") -> Path:
         path = self.folder / name
@@ -34,12 +56,13 @@ class Place:
         return path
 
     def command(self, *words: str) -> list[str]:
-        return [*_jobmeter(self._user), "workflow", words[0], "--store", str(self.store), *words[1:]]
+        engine = ["--engine", self.engine] if words[0] == "run" and self.engine != "local" else []
+        return [*_jobmeter(self._user), "workflow", words[0], "--store", str(self.store), *engine, *words[1:]]
 
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOBMETER_", "XDG_"))}
         path = f"{readable_copy()}/src:{SITE}" if self._user else f"{Path(__file__).parents[2]}/src"
-        return {**kept, "PYTHONPATH": path, "HOME": str(self.folder)}
+        return {**kept, "PYTHONPATH": f"{path}:{self.packages}", "HOME": str(self.folder)}
 
     def call(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """`jobmeter workflow WORDS` to its end."""
@@ -149,4 +172,4 @@ def kill(runner: subprocess.Popen[str], number: int = signal.SIGKILL) -> int:
     return runner.returncode
 
 
-__all__ = ["LONG", "NOBODY", "Place", "guard_of", "kill", "lives", "running_in", "wait_for"]
+__all__ = ["LONG", "NOBODY", "ON_BOTH_ENGINES", "Place", "guard_of", "kill", "lives", "running_in", "wait_for"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jobmeter.engines.contract import Capacity
 from jobmeter.errors import StoreError, UsageError
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import RunDirectory, all_runs, find_run, new_run, run_ids, workflows
 from tests.workflow.spec.writing import plan_of
 

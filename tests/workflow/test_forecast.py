@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from jobmeter.workflow.capacity import Capacity
+from jobmeter.engines.contract import Capacity
 from jobmeter.workflow.forecast import Forecast, forecast
 from tests.workflow.jobs import a_job, a_sweep
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jobmeter.engines.contract import Capacity
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
 from jobmeter.workflow.plan import Monitor, Retry, check_fit, load_plan
@@ -149,16 +150,24 @@ def test_line_ends_and_a_byte_order_mark_do_not_matter(tmp_path: Path, ending: s
 def test_jobs_that_fit_pass_and_one_that_never_can_is_named_with_the_options(tmp_path: Path) -> None:
     jobs = load_plan(str(EXAMPLE)).jobs
 
-    check_fit(jobs, cpus=8, memory_bytes=32 * 2**30, gpus=0)
-    check_fit(jobs, cpus=8, memory_bytes=None, gpus=0)
-    with pytest.raises(UsageError, match=r"'preprocess_data' asks for 4 cpus, and there are 2: .* --cpus, --memory or"):
-        check_fit(jobs, cpus=2, memory_bytes=None, gpus=0)
-    with pytest.raises(UsageError, match=r"'train_model' asks for 32 GiB of memory, and there are 16 GiB"):
-        check_fit(jobs, cpus=8, memory_bytes=16 * 2**30, gpus=0)
+    check_fit(jobs, Capacity(8, 32 * 2**30, 0))
+    check_fit(jobs, Capacity(8, None, 0))
+    with pytest.raises(UsageError, match=r"'preprocess_data' requests 4 cpus, and there are 2: .* --cpus, --memory or"):
+        check_fit(jobs, Capacity(2, None, 0))
+    with pytest.raises(UsageError, match=r"'train_model' requests 32 GiB of memory, and there are 16 GiB"):
+        check_fit(jobs, Capacity(8, 16 * 2**30, 0))
     with pytest.raises(UsageError, match=r"34,359,738,368 bytes of memory, and there are 34,359,738,367 bytes"):
-        check_fit(jobs, cpus=8, memory_bytes=32 * 2**30 - 1, gpus=0)
-    with pytest.raises(UsageError, match=r"asks for 1 gpus, and there are none"):
-        check_fit([job_of(tmp_path, "resource_requirements: {gpus: 1}")], cpus=8, memory_bytes=None, gpus=0)
+        check_fit(jobs, Capacity(8, 32 * 2**30 - 1, 0))
+    with pytest.raises(UsageError, match=r"requests 1 gpus, and there are none"):
+        check_fit([job_of(tmp_path, "resource_requirements: {gpus: 1}")], Capacity(8, None, 0))
+
+
+def test_one_job_may_request_no_more_than_the_largest_machine_has_and_anything_of_an_engine_without_bounds() -> None:
+    jobs = load_plan(str(EXAMPLE)).jobs
+
+    check_fit(jobs, Capacity())
+    with pytest.raises(UsageError, match=r"'preprocess_data' requests 4 cpus, and there are 2"):
+        check_fit(jobs, Capacity(64, largest=Requirement(cpus=2)))
 
 
 def test_the_types_of_a_plan_cost_no_import_of_pydantic_or_yaml() -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobmeter.meter.watch import Sample
-from jobmeter.model import Outcome, Status
+from jobmeter.engines.contract import Capacity
+from jobmeter.model import Outcome, Status, Value
 from jobmeter.workflow.attempts import Attempt
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job, Monitor, Plan
 from jobmeter.workflow.progress import Progress, copied
@@ -30,11 +29,11 @@ class Steered(WorkflowRun):
         plan = Plan("demo", "", "", "/spec.yaml", Monitor(), False, jobs)
         capacity = Capacity(cpus, None)
         super().__init__(plan, RunDirectory(str(folder), "demo", 1), RunOptions(str(folder), capacity))
-        self.seen: dict[int, Sample] = {}
+        self.seen: dict[int, dict[str, Value]] = {}
         self.begin()
 
     def begin(self) -> None:
-        for job, _ in self.scheduler.startable():
+        for job in self.scheduler.startable():
             self.running[job.number] = Running(job, 1, 0.0, job.requirement)
 
     def end(self, number: int, status: str = "completed", seconds: float = 10.0, *, again: bool = False) -> None:
@@ -47,7 +46,7 @@ class Steered(WorkflowRun):
         else:
             self.blocked.update(self.scheduler.failed(number))
 
-    def levels(self) -> dict[int, Sample]:
+    def levels(self) -> dict[int, dict[str, Value]]:
         return self.seen
 
 
@@ -99,7 +98,7 @@ def test_the_time_left_follows_from_what_ended(tmp_path: Path) -> None:
 
 def test_a_running_job_shows_what_it_uses_of_what_it_asked_for(tmp_path: Path) -> None:
     run = Steered(tmp_path, [a_job(1, name="train", cpus=2, memory_bytes=400)])
-    run.seen[1] = Sample(1.0, {"perf_cpu_percent": 50.0, "proc_pss_total": 100})
+    run.seen[1] = {"perf_cpu_percent": 50.0, "proc_pss_total": 100}
     (job,) = Progress(run, done=0).look().running
     assert ("train", 50.0, 100) == (job.name, job.cpu_percent, job.memory_bytes)
     assert (0.25, 0.25, None) == (job.cpu_share, job.memory_share, job.time_share)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from jobmeter.engines.contract import Capacity
 from jobmeter.model import Outcome, Requirement, Status
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Retry
 from jobmeter.workflow.recovery import next_attempt
 from tests.workflow.jobs import a_job

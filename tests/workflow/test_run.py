@@ -1,26 +1,30 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobmeter.engines.contract import Ended, Task
+from jobmeter.engines.contract import Capacity, Ended, LeftTask, Recovered, Task
 from jobmeter.engines.local import LocalEngine
+from jobmeter.engines.task_run import unmeasured_record
 from jobmeter.errors import StoreError
 from jobmeter.journal.writer import JournalFile
-from jobmeter.model import Requirement
-from jobmeter.store import open_store
+from jobmeter.model import Outcome, Requirement, Status
+from jobmeter.store import Selection, open_store
 from jobmeter.workflow.attempts import Attempt
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.plan import Job
+from jobmeter.workflow.resume import fingerprint
 from jobmeter.workflow.run import Listener, Result, Running, RunOptions, WorkflowRun
+from jobmeter.workflow.task_log import StartedTask
 from tests.waiting import wait_for
-from tests.workflow.live import Place, running_in
+from tests.workflow.live import ON_BOTH_ENGINES, Place, running_in
 from tests.workflow.spec.writing import plan_of
 
 MIB = 2**20
@@ -29,13 +33,14 @@ MEET = "touch here.{0}; until [ -e here.{1} ]; do sleep 0.01; done"
 
 
 def a_run(
-    folder: Path, text: str, *, cpus: float = 2, gpus: int = 0, enforce: bool = False, **more: Any
+    place: Place, text: str, *, cpus: float = 2, gpus: int = 0, enforce: bool = False, **more: Any
 ) -> WorkflowRun:
-    plan = plan_of(folder, text)
-    directory = new_run(str(folder / "store"), plan.name)
+    plan = plan_of(place.folder, text)
+    directory = new_run(str(place.store), plan.name)
     capacity = Capacity(cpus, 1024 * MIB, gpus)
     directory.keep_plan(plan, capacity)
-    return WorkflowRun(plan, directory, RunOptions(str(folder / "store"), capacity, enforce), **more)
+    options = RunOptions(str(place.store), capacity, enforce, engine=place.engine)
+    return WorkflowRun(plan, directory, options, **{"engine": place.load_engine(), **more})
 
 
 def statuses(result: Result) -> dict[str, str]:
@@ -51,24 +56,27 @@ def most_at_a_time(lines: list[str]) -> int:
     return most
 
 
+@ON_BOTH_ENGINES
 def test_jobs_that_fit_run_at_the_same_time(place: Place) -> None:
     jobs = f"- {{name: a, command: '{MEET.format('a', 'b')}'}}\n- {{name: b, command: '{MEET.format('b', 'a')}'}}\n"
-    result = a_run(place.folder, f"jobs:\n{jobs}").run()
+    result = a_run(place, f"jobs:\n{jobs}").run()
     assert {"a": "completed", "b": "completed"} == statuses(result)
     assert (2, True) == (result.concurrency_peak, result.succeeded)
 
 
+@ON_BOTH_ENGINES
 @pytest.mark.parametrize("asks", ["cpus: 0.7", "cpus: 0.1, memory: 400m"])
 def test_no_more_run_than_fit_what_there_is(place: Place, asks: str) -> None:
     script = "echo + {i} >>log; sleep 0.02; echo - {i} >>log"
     spec = f"jobs:\n- {{name: 'a_{{i}}', command: '{script}', parameters: {{i: '1:30'}}, resource_requirements: {{{asks}}}}}"  # noqa: E501
-    result = a_run(place.folder, spec, cpus=2).run()
+    result = a_run(place, spec, cpus=2).run()
     lines = place.lines("log")
     assert 60 == len(lines)
     assert most_at_a_time(lines) <= 2
     assert (2, True) == (result.concurrency_peak, result.succeeded)
 
 
+@ON_BOTH_ENGINES
 def test_a_job_starts_the_moment_the_last_it_needs_is_done(place: Place) -> None:
     # The slow one, which it does not need, waits for it to begin.
     spec = f"""
@@ -77,7 +85,7 @@ jobs:
   - {{name: first, command: 'true'}}
   - {{name: after, command: 'touch here.after', blocked_by: [first]}}
 """
-    assert a_run(place.folder, spec).run().succeeded
+    assert a_run(place, spec).run().succeeded
 
 
 def test_each_job_sees_the_gpus_that_are_its_own(place: Place) -> None:
@@ -90,7 +98,7 @@ jobs:
   - {{name: later, command: 'echo $CUDA_VISIBLE_DEVICES >gpus.later', blocked_by: [g_1, g_2], resource_requirements: {{gpus: 4}}}}
   - {{name: none, command: 'echo $CUDA_VISIBLE_DEVICES >gpus.none'}}
 """  # noqa: E501
-    assert a_run(place.folder, spec, gpus=4).run().succeeded
+    assert a_run(place, spec, gpus=4).run().succeeded
     first, second = (set(place.lines(f"gpus.{i}")[0].split(",")) for i in (1, 2))
     assert {"0", "1", "2", "3"} == first | second
     assert not first & second
@@ -101,7 +109,7 @@ jobs:
 def test_of_gpus_that_we_were_given_ourselves_jobs_get_some(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-7f")
     spec = "jobs:\n- {name: a, command: 'echo $CUDA_VISIBLE_DEVICES >gpus', resource_requirements: {gpus: 2}}"
-    assert a_run(place.folder, spec, gpus=2).run().succeeded
+    assert a_run(place, spec, gpus=2).run().succeeded
     assert {"5", "GPU-7f"} == set(place.lines("gpus")[0].split(","))
 
 
@@ -130,9 +138,10 @@ jobs:
 """
 
 
+@ON_BOTH_ENGINES
 def test_what_needs_a_failed_job_is_blocked_near_and_far_and_the_rest_goes_on(place: Place) -> None:
     ears = Ears()
-    result = a_run(place.folder, FAILING, cpus=1, listener=ears).run()
+    result = a_run(place, FAILING, cpus=1, listener=ears).run()
     assert {"bad": "failed", "good": "completed"} == statuses(result)
     assert ({2: 1, 3: 1}, False, 0) == (result.blocked, result.succeeded, result.not_begun)
     assert [
@@ -150,7 +159,7 @@ class Deaf(Listener):
 
 def test_a_listener_that_fails_does_not_stop_the_work(place: Place) -> None:
     warnings: list[str] = []
-    result = a_run(place.folder, FAILING, listener=Deaf(), warn=warnings.append).run()
+    result = a_run(place, FAILING, listener=Deaf(), warn=warnings.append).run()
     assert {"bad": "failed", "good": "completed"} == statuses(result)
     assert any("the terminal is gone" in warning for warning in warnings)
     assert len(set(warnings)) == len(warnings)
@@ -159,16 +168,16 @@ def test_a_listener_that_fails_does_not_stop_the_work(place: Place) -> None:
 class Breaking(LocalEngine):
     """An engine whose second task goes wrong in a way that nobody thought of."""
 
-    def _begin_and_wait(self, task: Task) -> Ended:
+    def _run_task(self, task: Task) -> Ended:
         if task.number == 2:
             raise ArithmeticError("nobody thought of it")
-        return super()._begin_and_wait(task)
+        return super()._run_task(task)
 
 
 def test_an_engine_that_breaks_ends_the_run_and_leaves_nothing_running(place: Place) -> None:
     spec = "jobs:\n- {name: long, command: sleep 60}\n- {name: broken, command: sleep 60}\n"
     with pytest.raises(ArithmeticError):
-        a_run(place.folder, spec, engine=Breaking).run()
+        a_run(place, spec, engine=Breaking()).run()
     assert [] == running_in(place.folder)
 
 
@@ -182,8 +191,9 @@ jobs:
 """
 
 
+@ON_BOTH_ENGINES
 def test_stop_ends_what_runs_and_nothing_begins_or_is_tried_again(place: Place) -> None:
-    run = a_run(place.folder, STOPPABLE)
+    run = a_run(place, STOPPABLE)
     results: list[Result] = []
     thread = threading.Thread(target=lambda: results.append(run.run()))
     thread.start()
@@ -198,8 +208,9 @@ def test_stop_ends_what_runs_and_nothing_begins_or_is_tried_again(place: Place) 
     assert [] == running_in(place.folder)
 
 
+@ON_BOTH_ENGINES
 def test_one_that_is_stopped_before_it_runs_begins_nothing(place: Place) -> None:
-    run = a_run(place.folder, STOPPABLE)
+    run = a_run(place, STOPPABLE)
     run.stop()
     result = run.run()
     assert ({}, 5, True) == (statuses(result), result.not_begun, result.stopped)
@@ -208,6 +219,7 @@ def test_one_that_is_stopped_before_it_runs_begins_nothing(place: Place) -> None
 HOG = "x = b'x' * (150 << 20); import time; time.sleep(0.2)"
 
 
+@ON_BOTH_ENGINES
 def test_a_job_that_ran_out_of_memory_completes_with_more_and_each_attempt_tells_what_it_asked_for(
     place: Place,
 ) -> None:
@@ -219,7 +231,7 @@ jobs:
     retry: {{times: 3, grow: {{memory: 2}}}}
 """
     ears = Ears()
-    result = a_run(place.folder, spec, enforce=True, listener=ears).run()
+    result = a_run(place, spec, enforce=True, listener=ears).run()
     assert ["oom", "oom", "completed"] == [attempt.status for attempt in result.attempts]
     assert [1, 2, 3] == [attempt.attempt for attempt in result.attempts]
     assert [64 * MIB, 128 * MIB, 256 * MIB] == [attempt.memory_bytes for attempt in result.attempts]
@@ -231,6 +243,7 @@ jobs:
     ]
 
 
+@ON_BOTH_ENGINES
 def test_a_job_that_had_all_the_memory_there_is_is_given_up(place: Place) -> None:
     spec = f"""
 jobs:
@@ -239,10 +252,11 @@ jobs:
     resource_requirements: {{memory: 800m}}
     retry: {{times: 9}}
 """
-    result = a_run(place.folder, spec, enforce=True).run()
+    result = a_run(place, spec, enforce=True).run()
     assert [("oom", 800 * MIB), ("oom", 1024 * MIB)] == [(each.status, each.memory_bytes) for each in result.attempts]
 
 
+@ON_BOTH_ENGINES
 def test_a_job_that_ran_out_of_time_completes_with_more(place: Place) -> None:
     spec = """
 jobs:
@@ -251,12 +265,13 @@ jobs:
     resource_requirements: {runtime: 0.2s}
     retry: {times: 2, grow: {runtime: 10}}
 """
-    result = a_run(place.folder, spec, enforce=True).run()
+    result = a_run(place, spec, enforce=True).run()
     assert ["timeout", "timeout", "completed"] == [attempt.status for attempt in result.attempts]
     assert [0.2, 2.0, 20.0] == pytest.approx([attempt.runtime_seconds for attempt in result.attempts])
     assert ["1", "2", "3"] == place.lines("tries")
 
 
+@ON_BOTH_ENGINES
 def test_exit_codes_are_tried_again_as_often_as_the_spec_says(place: Place) -> None:
     spec = """
 jobs:
@@ -265,19 +280,21 @@ jobs:
   - {name: other, command: 'exit 1', retry: {times: 2, on: [75]}}
   - {name: nowhere, command: [no-such-program], retry: {times: 1, on: [127]}}
 """
-    result = a_run(place.folder, spec).run()
+    result = a_run(place, spec).run()
     tries = [attempt.name for attempt in result.attempts]
     assert {"flaky": 3, "hopeless": 3, "other": 1, "nowhere": 2} == {name: tries.count(name) for name in tries}
     assert ["hopeless", "nowhere", "other"] == sorted(attempt.name for attempt in result.failed)
 
 
+@ON_BOTH_ENGINES
 def test_numbers_of_attempts_go_on_where_earlier_ones_ended_and_their_times_begin_anew(place: Place) -> None:
     spec = "jobs:\n- {name: a, command: 'exit 75', retry: {times: 1, on: [75]}}\n"
-    first = a_run(place.folder, spec).run()
-    second = a_run(place.folder, spec, before=first.attempts).run()
+    first = a_run(place, spec).run()
+    second = a_run(place, spec, before=first.attempts).run()
     assert [1, 2, 3, 4] == [attempt.attempt for attempt in (*first.attempts, *second.attempts)]
 
 
+@ON_BOTH_ENGINES
 def test_hundreds_of_jobs_leave_no_descriptor_and_no_thread(place: Place) -> None:
     def held() -> int:
         return len(os.listdir("/proc/self/fd"))
@@ -289,12 +306,12 @@ def test_hundreds_of_jobs_leave_no_descriptor_and_no_thread(place: Place) -> Non
         def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
             self.counts.append(held())
 
-    a_run(place.folder, "jobs: [{name: a, command: 'true'}]").run()
+    a_run(place, "jobs: [{name: a, command: 'true'}]").run()
     gc.collect()  # what other tests left open
     before, threads = held(), threading.active_count()
     spec = "jobs:\n- {name: 'a_{i}', command: [\"true\"], parameters: {i: '1:300'}}\n"
     counting = Counting()
-    run = a_run(place.folder, spec, listener=counting)
+    run = a_run(place, spec, listener=counting)
     lock = 1  # each run holds the lock of its directory
     assert run.run().succeeded
     assert held() <= before + lock
@@ -303,6 +320,7 @@ def test_hundreds_of_jobs_leave_no_descriptor_and_no_thread(place: Place) -> Non
     wait_for(lambda: threading.active_count() <= threads, "the end of the threads")
 
 
+@ON_BOTH_ENGINES
 def test_what_ended_survives_a_crash_of_the_machine_though_nothing_else_ends(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,12 +338,86 @@ jobs:
   - {name: short, command: 'true'}
   - {name: long, command: 'until [ -e synced ]; do sleep 0.02; done', resource_requirements: {runtime: 20s}}
 """
-    assert a_run(place.folder, spec, enforce=True).run().succeeded
+    assert a_run(place, spec, enforce=True).run().succeeded
 
 
 def test_a_store_that_cannot_be_written_is_one_error_and_nothing_starts(place: Place) -> None:
-    run = a_run(place.folder, "jobs: [{name: a, command: 'touch began'}]")
+    run = a_run(place, "jobs: [{name: a, command: 'touch began'}]")
     (place.store / "journal").touch()
     with pytest.raises(StoreError):
         run.run()
     assert not (place.folder / "began").exists()
+
+
+class Adopting(LocalEngine):
+    """An engine on which a task of a killed runner has ended meanwhile."""
+
+    def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
+        self.left = tasks
+        adopted = frozenset(task.number for task in tasks if task.wanted)
+        for number in adopted:
+            workflow: Any = {"id": "spec", "name": "spec", "run_id": 1, "job_id": number, "attempt": 1}
+            task = Task(number, 1, "a", ["true"], None, {}, "", "", workflow)
+            record = unmeasured_record(task, Outcome(Status.COMPLETED, 0), self._receiver.journal)
+            self._receiver.ended(Ended(number, record))
+        return Recovered(0, adopted)
+
+
+def test_a_task_that_the_engine_adopts_is_not_run_again_and_one_that_changed_is_not_wanted(place: Place) -> None:
+    spec = """
+jobs:
+  - {name: a, command: 'touch ran.a'}
+  - {name: b, command: 'touch ran.b', blocked_by: [a]}
+  - {name: changed, command: 'touch ran.c'}
+"""
+    first, _, changed = plan_of(place.folder, spec).jobs
+    left = [
+        StartedTask(1, 1, "local", fingerprint(first), first.requirement, {"id": "x"}),
+        StartedTask(3, 1, "local", "another", changed.requirement, {"id": "y"}),
+    ]
+    engine = Adopting()
+    result = a_run(place, spec, engine=engine, left=left).run()
+    assert [(1, True), (3, False)] == [(task.number, task.wanted) for task in engine.left]
+    assert result.succeeded
+    assert {"a": "completed", "b": "completed", "changed": "completed"} == statuses(result)
+    assert [False, True, True] == [(place.folder / f"ran.{name}").exists() for name in "abc"]
+    stored = open_store(str(place.store), print).runs(Selection(workflow="spec"))
+    assert ["a", "b", "changed"] == sorted(row["name"] for row in stored)
+
+
+@pytest.mark.parametrize("place", ["pipe"], indirect=True)
+@pytest.mark.parametrize(("times", "expected"), [(1, ["lost", "completed"]), (0, ["lost"])])
+def test_a_task_whose_worker_dies_is_lost_with_what_was_seen_and_tried_again_within_retry(
+    place: Place, times: int, expected: list[str]
+) -> None:
+    spec = f"""
+resource_monitor: {{granularity: time_series, sample_interval_seconds: 0.05}}
+jobs:
+  - name: a
+    command: 'echo $PPID >>parents; [ $JOBMETER_ATTEMPT = 2 ] || exec sleep 60'
+    retry: {{times: {times}}}
+"""
+    results: list[Result] = []
+    run = a_run(place, spec)
+    thread = threading.Thread(target=lambda: results.append(run.run()))
+    thread.start()
+    place.await_lines("parents", 1)
+    (journal,) = (place.store / "journal").iterdir()
+    wait_for(lambda: len(journal.read_text().splitlines()) >= 6, "some windows")
+    (entry, *_) = map(json.loads, next(place.store.glob("workflows/*/1/tasks.jsonl")).read_text().splitlines())
+    os.kill(entry["token"]["worker"][0], 9)
+    thread.join()
+    assert expected == [attempt.status for attempt in results[0].attempts]
+    kept = open_store(str(place.store), print)
+    record = kept.record(results[0].attempts[0].run)
+    assert "lost" == record["outcome"]["status"]
+    assert record["usage"]["memory_peak_bytes"]["value"] > 0
+    assert "at least" == record["usage"]["memory_peak_bytes"]["quality"]
+    wait_for(lambda: running_in(place.folder) == [], "the end of the first attempt")
+
+
+def test_an_attempt_that_was_started_and_has_no_header_counts_as_one(place: Place) -> None:
+    spec = "jobs: [{name: a, command: 'true'}]"
+    (job,) = plan_of(place.folder, spec).jobs
+    left = [StartedTask(1, 3, "local", fingerprint(job), job.requirement, {"host": os.uname().nodename})]
+    assert [4] == [attempt.attempt for attempt in a_run(place, spec, left=left).run().attempts]

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from jobmeter.workflow.capacity import Capacity
+from jobmeter.engines.contract import Capacity
+from jobmeter.model import Requirement
 from jobmeter.workflow.plan import Job
 from jobmeter.workflow.scheduling import Blocked, Scheduler
 from tests.workflow.jobs import a_job
@@ -14,7 +15,7 @@ GIB = 2**30
 
 
 def started(scheduler: Scheduler) -> list[int]:
-    return [job.number for job, _ in scheduler.startable()]
+    return [job.number for job in scheduler.startable()]
 
 
 def a_scheduler(jobs: Iterable[Job], cpus: float = 2, memory: int | None = None, gpus: int = 0) -> Scheduler:
@@ -94,15 +95,39 @@ def started_now(begun: list[int], scheduler: Scheduler) -> list[int]:
     return [number for number in begun[-scheduler.running :] if not scheduler.is_settled(number)]
 
 
-def test_gpus_are_each_one_job_s_own_and_given_back() -> None:
+def test_no_more_gpus_are_given_out_than_there_are() -> None:
     jobs = [a_job(1, cpus=0.1, gpus=2), a_job(2, cpus=0.1, gpus=1), a_job(3, cpus=0.1, gpus=1), a_job(4, cpus=0.1)]
     scheduler = a_scheduler(jobs, gpus=3)
-    devices = {job.number: given for job, given in scheduler.startable()}
-    assert {1: 2, 2: 1, 4: 0} == {number: len(given) for number, given in devices.items()}
-    assert [0, 1, 2] == sorted(device for given in devices.values() for device in given)
+    assert [1, 2, 4] == started(scheduler)
     scheduler.completed(2)
-    ((third, given),) = scheduler.startable()
-    assert (3, devices[2]) == (third.number, given)
+    assert [3] == started(scheduler)
+
+
+def test_on_an_engine_with_a_queue_everything_that_is_unblocked_starts() -> None:
+    jobs = [a_job(number, cpus=64, memory_bytes=2**50, gpus=8) for number in range(1, 100)]
+    assert 99 == len(started(Scheduler([*jobs, a_job(100, 1)], Capacity())))
+
+
+def test_slots_bound_how_many_run_at_one_time_whatever_they_request() -> None:
+    scheduler = Scheduler([a_job(number, cpus=0.01) for number in (1, 2, 3)], Capacity(slots=2))
+    assert [1, 2] == started(scheduler)
+    scheduler.completed(1)
+    assert [3] == started(scheduler)
+
+
+def test_a_job_that_requests_nothing_starts_also_where_less_than_one_cpu_may_be_given_out() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2)], cpus=0.5)
+    assert [1] == started(scheduler)
+    scheduler.completed(1)
+    assert [2] == started(scheduler)
+
+
+def test_a_job_that_is_adopted_runs_already_and_others_wait_until_there_is_room() -> None:
+    scheduler = a_scheduler([a_job(1), a_job(2), a_job(3, 2)])
+    scheduler.adopt(2, Requirement(cpus=2))
+    assert ([], 1, Requirement(cpus=2)) == (started(scheduler), scheduler.running, scheduler.requirement(2))
+    scheduler.completed(2)
+    assert [1, 3] == started(scheduler)
 
 
 def test_what_needs_a_failed_job_is_given_up_near_and_far_and_the_rest_goes_on() -> None:
@@ -165,24 +190,23 @@ def test_any_workflow_runs_to_its_end_within_the_machine_and_never_idles_it(seed
         for number in range(1, 151)
     ]
     scheduler = a_scheduler(jobs, cpus=4, memory=8 * GIB, gpus=2)
-    held: dict[int, tuple[Job, list[int]]] = {}
+    held: dict[int, Job] = {}
     done: set[int] = set()
     while len(done) < len(jobs):
-        for job, devices in scheduler.startable():
+        for job in scheduler.startable():
             assert job.number not in held
             assert job.number not in done
             assert set(job.blocked_by) <= done
-            held[job.number] = job, devices
-        used = [job for job, _ in held.values()]
+            held[job.number] = job
+        used = list(held.values())
         cpus, memory = 4 - sum(job.requirement.cpus or 1 for job in used), 8 * GIB - sum(map(bytes_of, used))
-        given = [device for _, devices in held.values() for device in devices]
+        gpus = 2 - sum(job.gpus for job in used)
         assert cpus >= -1e-6
         assert memory >= 0
-        assert len(set(given)) == len(given)
-        assert set(given) <= {0, 1}
+        assert gpus >= 0
         for job in jobs:
             if job.number not in held and job.number not in done and set(job.blocked_by) <= done:
-                fits = (job.requirement.cpus or 1) <= cpus and bytes_of(job) <= memory and job.gpus <= 2 - len(given)
+                fits = (job.requirement.cpus or 1) <= cpus and bytes_of(job) <= memory and job.gpus <= gpus
                 assert not fits, f"{job.name} fits and waits"
         number = chance.choice(list(held))
         del held[number]

@@ -63,6 +63,7 @@ def examine() -> list[Diagnosis]:
             why = availability(collector)
             diagnoses.append(Diagnosis(collector.name, why is None, why or "available"))
     diagnoses += [Diagnosis("plug-in", False, fault.removeprefix("plug-in ")) for fault in unusable]
+    diagnoses += _engines()
     diagnoses += _container_runtimes()
     diagnoses += [Diagnosis("config", True, path) for path in config_files()]
     return diagnoses
@@ -109,6 +110,13 @@ def _shepherd() -> Diagnosis:
     if has_compiled_shepherd():
         return Diagnosis("launcher", True, "compiled: the launcher's size never shows in a job's memory")
     return Diagnosis("launcher", True, f"in Python ({os.uname().machine}): memory below about 12 MiB is not reported")
+
+
+def _engines() -> list[Diagnosis]:
+    """Where the jobs of a workflow can run."""
+    from jobmeter.engines import survey_engines
+
+    return [Diagnosis(f"engine {report.name}", report.good, report.says) for report in survey_engines()]
 
 
 def _container_runtimes() -> list[Diagnosis]:

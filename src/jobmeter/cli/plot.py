@@ -9,11 +9,11 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from jobmeter.cli.shared.curves import curves_of, write_page
 from jobmeter.cli.shared.filters import add_filter_options, add_store_option, named_runs, selection
 from jobmeter.cli.shared.options import Parser, option_type
 from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
+from jobmeter.report.plot.curves import curves_of, write_page
 from jobmeter.settings import key_list, positive_whole_number, resolve
 
 if TYPE_CHECKING:

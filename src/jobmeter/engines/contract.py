@@ -1,56 +1,193 @@
-"""What a workflow asks of an engine."""
+"""What a workflow needs of an engine, which is where its jobs run.
+
+Nothing here knows processes or files of this machine. A task, a token and all that is reported of them are plain
+data, so that they can be sent to another machine as JSON or pickle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from jobmeter.launch.container.spec import ContainerOptions
-from jobmeter.meter.watch import Sample
-from jobmeter.session.command import JobOptions
+from jobmeter.journal.writer import RunJournal
+from jobmeter.model import Requirement, Value
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record, WorkflowPart
 
+Token = dict[str, Any]
+"""What an engine needs to find a task again. Only the engine that made it knows what is in it."""
+
+
+class Measure(NamedTuple):
+    """How a task is measured."""
+
+    interval: float = 1.0
+    window: float = 10.0
+    measurements: list[str] | None = None  # keys and patterns; None: the default
+    keep_windows: bool = True  # else its header and its record alone
+
 
 class Task(NamedTuple):
-    """One attempt at one job."""
+    """One attempt at one job: what to run, where its output goes, what it needs, and which job it is."""
 
     number: int  # the job's; of one job there is one attempt at a time
+    attempt: int
     name: str
-    labels: dict[str, str]
-    workflow: WorkflowPart
-    job: JobOptions
-    stdout: str  # paths
+    command: list[str]
+    directory: str | None
+    environment: dict[str, str]  # added to the environment of whoever runs it
+    stdout: str  # paths, as the runner of the workflow sees them
     stderr: str
-    container: ContainerOptions | None = None
+    workflow: WorkflowPart  # id, run, job and attempt as run records have them
+    requirement: Requirement = Requirement()
+    enforce: bool = False  # the requirement is a limit
+    outputs: tuple[str, ...] = ()  # files that it must make
+    labels: dict[str, str] = {}
+    measure: Measure = Measure()
+    container: dict[str, Any] | None = None  # the fields of ContainerOptions; None: no container
+
+    def as_json(self) -> dict[str, Any]:
+        """The task as JSON has it; `from_json` is the way back."""
+        return {**self._asdict(), "requirement": self.requirement.asked(), "measure": self.measure._asdict()}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Task:
+        return cls(
+            **{
+                **fields,
+                "requirement": Requirement(**fields["requirement"]),
+                "measure": Measure(**fields["measure"]),
+                "outputs": tuple(fields["outputs"]),
+            }
+        )
 
 
 class Ended(NamedTuple):
-    """How an attempt ended. `why` is told when it could not even begin."""
+    """How an attempt ended."""
 
     number: int
-    record: Record
-    why: str | None = None
+    record: Record | None  # None: the engine lost it, and knows no more than the journal
+    why: str | None = None  # in words, where the record does not say it: it could not begin, it was lost
+
+
+class Capacity(NamedTuple):
+    """What tasks may request that run at one time. None: not bounded, or not known."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+    gpus: int | None = None
+    slots: int | None = None  # tasks at a time, whatever they request
+    largest: Requirement = Requirement()  # the most that one task may request, where that is less
+
+    def bounded(self, cpus: float | None, memory_bytes: int | None, gpus: int | None) -> Capacity:
+        """The same with what a user allows instead, where they say so."""
+        return self._replace(
+            cpus=self.cpus if cpus is None else cpus,
+            memory_bytes=self.memory_bytes if memory_bytes is None else memory_bytes,
+            gpus=self.gpus if gpus is None else gpus,
+        )
+
+    def most(self) -> Requirement:
+        """The most that one task may request."""
+        return Requirement(
+            _least(self.cpus, self.largest.cpus),
+            _least(self.memory_bytes, self.largest.memory_bytes),
+            None,
+            _least(self.gpus, self.largest.gpus),
+        )
+
+    def known(self) -> dict[str, float]:
+        """What is bounded, by name."""
+        amounts = {"cpus": self.cpus, "memory_bytes": self.memory_bytes, "gpus": self.gpus, "slots": self.slots}
+        return {name: value for name, value in amounts.items() if value is not None}
+
+
+def _least(*amounts: Any) -> Any:
+    return min((amount for amount in amounts if amount is not None), default=None)
+
+
+class Capabilities(NamedTuple):
+    """What can be expected of an engine."""
+
+    shares_files: bool = True  # its jobs see the files of this machine: inputs are checked before anything starts
+    retries_elsewhere: bool = False  # a task that was lost can run on another machine, so `retry` counts for it
+    has_queue: bool = False  # tasks that do not fit yet wait there: their start may be long after `start`
+
+
+class EngineOption(NamedTuple):
+    """An option that an engine adds to `workflow run` and `resume`."""
+
+    name: str  # `address` is --address
+    metavar: str
+    help: str
+
+
+class LeftTask(NamedTuple):
+    """A task of a runner that was killed: it was started, and its end is not recorded."""
+
+    number: int
+    attempt: int
+    token: Token
+    wanted: bool  # its result is still of use: the job, and all it needs, is as it was
+
+
+class Recovered(NamedTuple):
+    """What became of tasks that a killed runner left."""
+
+    ended: int = 0  # how many still ran, and were ended
+    adopted: frozenset[int] = frozenset()  # jobs whose tasks go on: their end is reported as if started now
+
+
+class Receiver(Protocol):
+    """Takes what an engine reports, at any time and in any thread."""
+
+    @property
+    def journal(self) -> RunJournal:
+        """Takes the lines of the tasks' journals, which come from their sessions, wherever these are."""
+
+    def keep_token(self, task: Task, token: Token) -> None:
+        """Keep how to find a task again. Called before the task can run."""
+
+    def ended(self, ended: Ended) -> None:
+        """A task has ended; of every task that was started, or adopted, once."""
+
+    def broke(self, error: Exception) -> None:
+        """The engine is of no more use."""
+
+    def warn(self, message: str) -> None:
+        """Report to the user, in one line."""
 
 
 class Engine(Protocol):
-    """Runs tasks and measures them."""
+    """Runs tasks and has them measured. Made with the values of its options; nothing is started before `open`."""
 
-    def start(self, task: Task) -> None:
-        """Begin a task, and return at once. However it ends, `on_end` is called once, in any thread.
+    options: Sequence[EngineOption]
+    capabilities: Capabilities
 
-        It is given the exception when not even a failure could be recorded: then the engine is of no more use.
+    def check(self, container_runtimes: Collection[str] = ()) -> None:
+        """LaunchError, with the reason, when it cannot run jobs from here, or none in one of these runtimes."""
+
+    def capacity(self) -> Capacity:
+        """What may run on it at one time."""
+
+    def open(self, receiver: Receiver) -> None:
+        """Get ready to run tasks. LaunchError when that cannot be."""
+
+    def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
+        """See to what a killed runner left: on return each of these tasks has ended, or is adopted.
+
+        One that is not wanted must end. One that ended while nobody looked may be adopted, too.
         """
 
-    def cancel(self, *, at_once: bool = False) -> None:
-        """End every task that runs, and begin no more; `at_once` without SIGTERM and time to end by itself."""
+    def start(self, task: Task) -> None:
+        """Start a task, and return at once."""
 
-    def levels(self) -> Mapping[int, Sample]:
-        """What each running task uses just now, by the number of its job."""
+    def cancel(self, number: int | None = None, *, at_once: bool = False) -> None:
+        """End the task of one job, or all of them and start no more; `at_once` skips SIGTERM."""
+
+    def levels(self) -> Mapping[int, Mapping[str, Value]]:
+        """What each running task uses now, as far as that is known, by the number of its job."""
 
     def close(self) -> None:
-        """Let go of everything, once all tasks have ended."""
-
-
-OnEnd = Callable[[Union[Ended, Exception]], None]
+        """Release everything, once all tasks have ended."""

@@ -19,7 +19,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jobmeter.errors import StoreError
 from jobmeter.model import Measurement
@@ -28,6 +28,19 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 SCHEMA = "jobmeter.journal/1"
+
+
+class RunJournal(Protocol):
+    """Takes the lines of many runs. Whoever measures a job may be far from the file that they end up in."""
+
+    path: str
+    failed: str | None
+
+    def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
+        """The header of a run; the lines that follow are of it."""
+
+    def append(self, run_id: str, *lines: Any) -> None:
+        """Lines of a run, together; runs of many threads may take turns."""
 
 
 class JournalFile:
@@ -94,11 +107,11 @@ class JournalFile:
 class JournalWriter:
     """Writes one run, to a file of its own or into a `shared` one. No failure is raised: the job goes on."""
 
-    def __init__(self, store: str, run_id: str, shared: JournalFile | None = None) -> None:
+    def __init__(self, store: str, run_id: str, shared: RunJournal | None = None) -> None:
         """Make the file; StoreError when the store cannot be written."""
         self._run_id = run_id
-        self._is_shared = shared is not None
-        self._file = shared or JournalFile(journal_path(store, run_id))
+        self._own = JournalFile(journal_path(store, run_id)) if shared is None else None
+        self._file: RunJournal = self._own or shared  # type: ignore[assignment]  # one of them is there
         self._columns: list[str] = []
         self.path = self._file.path
 
@@ -130,19 +143,19 @@ class JournalWriter:
 
     def sync(self) -> None:
         """Have what was written survive a crash of the machine."""
-        if not self._is_shared:
-            self._file.sync()
+        if self._own is not None:
+            self._own.sync()
 
     def close(self) -> None:
-        if not self._is_shared:
-            self._file.close()
+        if self._own is not None:
+            self._own.close()
 
     def discard(self) -> None:
         """Leave nothing: the job never began."""
-        if self._is_shared:
+        if self._own is None:
             self._file.append(self._run_id, {"removed": self._run_id})
             return
-        self._file.close()
+        self._own.close()
         with contextlib.suppress(OSError):
             os.unlink(self.path)
 

@@ -12,7 +12,7 @@ from jobmeter.analyse.headline_table import usage
 from jobmeter.collectors import select
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
-from jobmeter.journal.writer import JournalFile, JournalWriter
+from jobmeter.journal.writer import JournalWriter, RunJournal
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.meter.meter import Meter
@@ -40,7 +40,7 @@ class MeasureOptions(NamedTuple):
     store: str | None = None  # None: no journal is kept
     per_process: bool = False
     keep_windows: bool = True  # else its header and its record alone
-    journal: JournalFile | None = None  # a journal shared with others, in place of one of its own
+    journal: RunJournal | None = None  # a journal shared with others, in place of one of its own
     workflow: WorkflowPart | None = None  # which job of which workflow it is
     whole_process: bool = False  # this process serves this run alone: all its CPU time is the meter's
 

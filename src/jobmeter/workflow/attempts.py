@@ -31,7 +31,7 @@ class Attempt(NamedTuple):
     memory_mean_bytes: float | None
     cpu_quality: str | None
     memory_quality: str | None
-    cpus: float | None  # what it asked for
+    cpus: float | None  # what it requested
     memory_bytes: float | None
     runtime_seconds: float | None
     fingerprint: str | None
@@ -42,7 +42,7 @@ class Attempt(NamedTuple):
         return self.outcome.status
 
     def as_row(self) -> dict[str, Any]:
-        """As the store's index has it, for the functions that judge rows; what is not known is absent."""
+        """As the store's index has it, for the functions that judge rows; what is not other is absent."""
         row = {
             "id": self.run,
             "name": self.name,
@@ -75,8 +75,8 @@ def of_record(record: Record) -> Attempt:
 def of_row(row: Mapping[str, Any]) -> Attempt:
     """The attempt that a row of the store's index tells of."""
     outcome = Outcome(Status(row["status"]), row.get("exit_code"), row.get("signal"))
-    asked = {name: row.get(f"requirement_{name}") for name in ("cpus", "memory_bytes", "runtime_seconds")}
-    return _attempt(row, row["workflow_job"], outcome, row, asked)
+    requirement = {name: row.get(f"requirement_{name}") for name in ("cpus", "memory_bytes", "runtime_seconds")}
+    return _attempt(row, row["workflow_job"], outcome, row, requirement)
 
 
 def _attempt(
@@ -84,7 +84,7 @@ def _attempt(
     job: Mapping[str, Any],
     outcome: Outcome,
     figures: Mapping[str, Any],
-    asked: Mapping[str, Any],
+    requirement: Mapping[str, Any],
 ) -> Attempt:
     return Attempt(
         number=job["job_id"],
@@ -102,9 +102,9 @@ def _attempt(
         memory_mean_bytes=figures.get("memory_mean_bytes"),
         cpu_quality=figures.get("cpu_quality"),
         memory_quality=figures.get("memory_quality"),
-        cpus=asked.get("cpus"),
-        memory_bytes=asked.get("memory_bytes"),
-        runtime_seconds=asked.get("runtime_seconds"),
+        cpus=requirement.get("cpus"),
+        memory_bytes=requirement.get("memory_bytes"),
+        runtime_seconds=requirement.get("runtime_seconds"),
         fingerprint=job.get("fingerprint"),
         enforced=run.get("enforced"),
     )
@@ -112,9 +112,9 @@ def _attempt(
 
 def latest(attempts: list[Attempt]) -> dict[int, Attempt]:
     """Job → its last attempt; of equal ones that which started last."""
-    found: dict[int, Attempt] = {}
+    newest: dict[int, Attempt] = {}
     for attempt in attempts:
-        known = found.get(attempt.number)
-        if known is None or (attempt.attempt, attempt.started) >= (known.attempt, known.started):
-            found[attempt.number] = attempt
-    return found
+        other = newest.get(attempt.number)
+        if other is None or (attempt.attempt, attempt.started) >= (other.attempt, other.started):
+            newest[attempt.number] = attempt
+    return newest

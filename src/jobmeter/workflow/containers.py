@@ -1,46 +1,50 @@
-"""Jobs that run in containers: what the spec says of one, as the session for containers takes it."""
+"""Jobs that run in containers: what the spec says of one, as plain values that any engine can take."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobmeter.errors import UsageError
-from jobmeter.launch.container.spec import ContainerOptions, Gpus, Mount, check, parse_gpus, parse_mount
+from jobmeter.launch.container.spec import (
+    ContainerOptions,
+    Mount,
+    check,
+    parse_gpus,
+    parse_mount,
+    plain_options,
+)
 from jobmeter.workflow.plan import Job
 
 
-def container_options(
-    job: Job, environment: Mapping[str, str] | None = None, devices: Sequence[str] = ()
-) -> ContainerOptions:
+def container_options(job: Job, environment: Mapping[str, str] = {}) -> dict[str, Any]:
     """The container of a job that has one. UsageError when what the spec says of it means nothing.
 
     The job's directory is in there under the same name, and it begins there, so that a command finds its files as it
-    would without a container. `environment` and `devices` are added for one attempt.
+    would without a container. `environment` is added for one attempt.
     """
-    asked = job.container or {}
+    spec = job.container or {}
     try:
-        mounts = [_mount(entry, job.directory) for entry in asked.get("mounts", ())]
-        if asked.get("mount_cwd", True) and all(mount.target != job.directory for mount in mounts):
+        mounts = [_mount(entry, job.directory) for entry in spec.get("mounts", ())]
+        if spec.get("mount_cwd", True) and all(mount.target != job.directory for mount in mounts):
             mounts.append(Mount(job.directory, job.directory))
-        gpus = parse_gpus(asked["gpus"]) if "gpus" in asked else Gpus(0, tuple(devices)) if devices else None
         options = ContainerOptions(
-            image=asked["image"],
-            engine=asked.get("engine", "auto"),
+            image=spec["image"],
+            engine=spec.get("engine", "auto"),
             mounts=tuple(mounts),
-            environment={**job.environment, **asked.get("env", {}), **(environment or {})},
-            directory=job.directory if asked.get("mount_cwd", True) else None,
-            user=asked.get("user"),
-            network=asked.get("network"),
-            gpus=gpus,
-            entrypoint=asked["entrypoint"][0] if asked.get("entrypoint") else None,
-            pull=asked.get("pull", "missing"),
+            environment={**job.environment, **spec.get("env", {}), **environment},
+            directory=job.directory if spec.get("mount_cwd", True) else None,
+            user=spec.get("user"),
+            network=spec.get("network"),
+            gpus=parse_gpus(spec["gpus"]) if "gpus" in spec else None,
+            entrypoint=spec["entrypoint"][0] if spec.get("entrypoint") else None,
+            pull=spec.get("pull", "missing"),
         )
         check(options)
     except UsageError as error:
         raise UsageError(f"job {job.name!r}: container: {error}") from None
-    return options
+    return plain_options(options)
 
 
 def container_command(job: Job) -> list[str]:
@@ -49,15 +53,9 @@ def container_command(job: Job) -> list[str]:
     return [*entrypoint[1:], *job.command]
 
 
-def check_containers(jobs: Iterable[Job]) -> None:
-    """UsageError or LaunchError, before anything is started, when one means nothing or its runtime is away."""
-    names = {container_options(job).engine for job in jobs if job.container is not None}
-    if not names:
-        return
-    from jobmeter.launch.container.runtime import open_runtime
-
-    for name in sorted(names):
-        open_runtime(name).close()
+def container_runtimes(jobs: Iterable[Job]) -> set[str]:
+    """The container runtimes that jobs name. UsageError when what the spec says of a container means nothing."""
+    return {container_options(job)["engine"] for job in jobs if job.container is not None}
 
 
 def _mount(entry: Any, directory: str) -> Mount:

@@ -24,7 +24,7 @@ def current_requests(store: str, rows: Iterable[StoredRun]) -> dict[Key, Require
     from jobmeter.workflow.directory import RunDirectory
 
     keys = {job.key for job in again}
-    found: dict[Key, Requirement] = {}
+    requests: dict[Key, Requirement] = {}
     for workflow, run in {(job.workflow, job.workflow_run) for job in again}:
         if workflow is None or run is None:
             continue
@@ -32,5 +32,5 @@ def current_requests(store: str, rows: Iterable[StoredRun]) -> dict[Key, Require
         with contextlib.suppress(StoreError):
             for job in RunDirectory(store, workflow, run).plan()["jobs"]:
                 if (key := (workflow, run, job["job_id"])) in keys:
-                    found[key] = Requirement(**job["requirement"])
-    return found
+                    requests[key] = Requirement(**job["requirement"])
+    return requests

@@ -1,7 +1,7 @@
 """Where a run of a workflow keeps its plan, its logs and the word that it is being run.
 
-`<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (who runs it; locked while they do) and
-`logs/`. What its jobs used is in the journals, as of every run.
+`<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (who runs it; locked while they do), `tasks.jsonl`
+(how to find again what was started) and `logs/`. What its jobs used is in the journals, as of every run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.atomic_file import replacing
 from jobmeter.errors import StoreError, UsageError
@@ -21,9 +21,11 @@ from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import workflow_id
 from jobmeter.suggestion import suggest
 from jobmeter.times import utc
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job, Plan, load_plan
 from jobmeter.workflow.spec.read.loading import FORMATS
+
+if TYPE_CHECKING:
+    from jobmeter.engines.contract import Capacity
 
 SCHEMA = "jobmeter.workflow/1"
 
@@ -54,14 +56,15 @@ class RunDirectory:
         self.run_id = run_id
         self.path = f"{store}/workflows/{workflow}/{run_id}"
         self.logs = f"{self.path}/logs"
+        self.tasks = f"{self.path}/tasks.jsonl"  # see `workflow.task_log`
         self._lock: int | None = None
 
     def log_paths(self, job: str, attempt: int) -> tuple[str, str]:
         """Where stdout and stderr of an attempt go."""
         return f"{self.logs}/{job}.{attempt}.out", f"{self.logs}/{job}.{attempt}.err"
 
-    def keep_plan(self, plan: Plan, capacity: Capacity) -> None:
-        """Keep what later commands need to know of the plan, in place of an earlier one."""
+    def keep_plan(self, plan: Plan, capacity: Capacity, engine: str = "local") -> None:
+        """Write what later commands need to know of the plan, in place of an earlier one."""
         path = f"{self.path}/plan.json"
         # A run that is resumed began when it was run first.
         started = self.plan()["started"] if os.path.exists(path) else utc(time.time())
@@ -74,8 +77,9 @@ class RunDirectory:
             "run_id": self.run_id,
             "spec": plan.path,
             "started": started,
-            "capacity": capacity._asdict(),
-            "jobs": [_kept(job) for job in plan.jobs],
+            "engine": engine,
+            "capacity": capacity.known(),
+            "jobs": [_job_entry(job) for job in plan.jobs],
         }
         try:
             with replacing(path) as file:
@@ -150,7 +154,7 @@ class RunDirectory:
             return None
 
 
-def _kept(job: Job) -> dict[str, Any]:
+def _job_entry(job: Job) -> dict[str, Any]:
     return {
         "job_id": job.number,
         "name": job.name,
@@ -210,13 +214,13 @@ def all_runs(store: str) -> Iterator[RunDirectory]:
 
 def find_run(store: str, text: str | None, run_id: int | None = None) -> RunDirectory:
     """The run that is meant: of the workflow named by id, name, spec or `last`; its newest, or that of this number."""
-    known = workflows(store)
-    if text is None or (text == "last" and "last" not in known):
-        if not known:
+    names = workflows(store)
+    if text is None or (text == "last" and "last" not in names):
+        if not names:
             raise UsageError("no workflow was run yet. `jobmeter workflow run SPEC` runs one.")
-        workflow = known[0]
+        workflow = names[0]
     else:
-        workflow = _workflow(text, known)
+        workflow = _workflow(text, names)
     runs = run_ids(store, workflow)
     if run_id is not None and run_id not in runs:
         there = ", ".join(map(str, runs[-10:]))
@@ -224,16 +228,16 @@ def find_run(store: str, text: str | None, run_id: int | None = None) -> RunDire
     return RunDirectory(store, workflow, runs[-1] if run_id is None else run_id)
 
 
-def _workflow(text: str, known: list[str]) -> str:
+def _workflow(text: str, names: list[str]) -> str:
     for candidate in (text, workflow_id(text)):
-        if candidate in known:
+        if candidate in names:
             return candidate
     if text.lower().endswith(tuple(FORMATS)) and os.path.isfile(text):
         workflow = workflow_id(load_plan(text).name)
-        if workflow in known:
+        if workflow in names:
             return workflow
         raise UsageError(f"{text}: this workflow was not run yet. `jobmeter workflow run {text}` does it.")
-    hint = suggest(workflow_id(text), known, "`jobmeter workflow list` lists those that were run.")
+    hint = suggest(workflow_id(text), names, "`jobmeter workflow list` lists those that were run.")
     raise UsageError(f"there is no workflow {text!r}. {hint}")
 
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobmeter.workflow.capacity import Capacity
+from jobmeter.engines.contract import Capacity
 from jobmeter.workflow.plan import Job
 from jobmeter.workflow.scheduling import Scheduler
 
@@ -26,9 +26,9 @@ def forecast(jobs: Sequence[Job], capacity: Capacity) -> Forecast:
     ends: list[tuple[float, int]] = []
     now, most = 0.0, 0
     while True:
-        for job, _ in scheduler.startable():
-            asked = job.requirement.runtime_seconds
-            heapq.heappush(ends, (now + (_SOME_TIME if asked is None else asked), job.number))
+        for job in scheduler.startable():
+            runtime = job.requirement.runtime_seconds
+            heapq.heappush(ends, (now + (_SOME_TIME if runtime is None else runtime), job.number))
         if not ends:
             break
         most = max(most, len(ends))

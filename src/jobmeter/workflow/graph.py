@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import TopologicalSorter
 from typing import NamedTuple
 
 from jobmeter.workflow.plan import Job, Plan
@@ -13,12 +14,12 @@ _MOST_LISTED = 6  # names after `←` before the rest is counted
 def dependants(jobs: Iterable[Job]) -> dict[int, list[int]]:
     """For each job the numbers of those among them that wait for it, in order."""
     jobs = list(jobs)
-    found: dict[int, list[int]] = {job.number: [] for job in jobs}
+    following: dict[int, list[int]] = {job.number: [] for job in jobs}
     for job in jobs:
         for before in job.blocked_by:
-            if before in found:
-                found[before].append(job.number)
-    return found
+            if before in following:
+                following[before].append(job.number)
+    return following
 
 
 def order(jobs: Iterable[Job]) -> list[Job]:
@@ -27,15 +28,8 @@ def order(jobs: Iterable[Job]) -> list[Job]:
     if all(not job.blocked_by or job.blocked_by[-1] < job.number for job in jobs):
         return jobs  # as most people write them
     by_number = {job.number: job for job in jobs}
-    after = dependants(jobs)
-    waiting = {job.number: sum(before in by_number for before in job.blocked_by) for job in jobs}
-    ordered = [job for job in jobs if waiting[job.number] == 0]
-    for job in ordered:  # it grows on the way
-        for number in after[job.number]:
-            waiting[number] -= 1
-            if waiting[number] == 0:
-                ordered.append(by_number[number])
-    return ordered
+    numbers = TopologicalSorter({job.number: job.blocked_by for job in jobs}).static_order()
+    return [by_number[number] for number in numbers if number in by_number]
 
 
 def critical_path(jobs: Iterable[Job], seconds: Mapping[int, float]) -> list[int]:
@@ -72,13 +66,13 @@ def steps(jobs: Iterable[Job]) -> list[Step]:
     counts: dict[str, int] = {}
     levels: dict[str, int] = {}
     level: dict[int, int] = {}
-    known: dict[tuple[int, ...], tuple[int, list[str]]] = {}
+    by_needs: dict[tuple[int, ...], tuple[int, list[str]]] = {}
     for job in order(jobs):
         # The jobs of a sweep often wait for the same ones, and share the tuple.
-        if job.blocked_by not in known:
+        if job.blocked_by not in by_needs:
             depth = 1 + max((level[before] for before in job.blocked_by), default=-1)
-            known[job.blocked_by] = depth, list(dict.fromkeys(map(step_of.__getitem__, job.blocked_by)))
-        level[job.number], befores = known[job.blocked_by]
+            by_needs[job.blocked_by] = depth, list(dict.fromkeys(map(step_of.__getitem__, job.blocked_by)))
+        level[job.number], befores = by_needs[job.blocked_by]
         levels[job.step] = max(levels.get(job.step, 0), level[job.number])
         counts[job.step] = counts.get(job.step, 0) + 1
         after.setdefault(job.step, {}).update(dict.fromkeys(befores))
@@ -91,12 +85,12 @@ def text_graph(plan: Plan, fates: Mapping[str, str] = {}) -> list[str]:
 
     `fates` tells, in words, how the jobs of a step fared.
     """
-    found = steps(plan.jobs)
+    plan_steps = steps(plan.jobs)
     jobs, edges = len(plan.jobs), sum(len(job.blocked_by) for job in plan.jobs)
     lines = [f"{plan.name}: {_plural(jobs, 'job')}, {_plural(edges, 'dependency', 'dependencies')}"]
-    counts = {step.name: step.jobs for step in found}
-    for level in sorted({step.level for step in found}):
-        here = [step for step in found if step.level == level]
+    counts = {step.name: step.jobs for step in plan_steps}
+    for level in sorted({step.level for step in plan_steps}):
+        here = [step for step in plan_steps if step.level == level]
         rows = [
             [
                 _label(step.name, step.jobs),

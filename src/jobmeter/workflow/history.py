@@ -28,6 +28,6 @@ def stored_run(store: str, workflow: str | None, run_id: int | None, warn: Calla
 def attempts_of(store: str, directory: RunDirectory, warn: Callable[[str], None]) -> list[Attempt]:
     from jobmeter.store import Selection, open_store
 
-    mine = Selection(workflow=directory.workflow, workflow_run=directory.run_id)
-    found = [of_row(row) for row in open_store(store, warn).runs(mine)]
-    return sorted(found, key=lambda attempt: (attempt.number, attempt.attempt, attempt.started))
+    of_this_run = Selection(workflow=directory.workflow, workflow_run=directory.run_id)
+    attempts = [of_row(row) for row in open_store(store, warn).runs(of_this_run)]
+    return sorted(attempts, key=lambda attempt: (attempt.number, attempt.attempt, attempt.started))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter import units
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement, Status
+
+if TYPE_CHECKING:
+    from jobmeter.engines.contract import Capacity
 
 
 class Retry(NamedTuple):
@@ -76,30 +79,31 @@ def load_plan(path: str) -> Plan:
         return make_plan(read_document(path))
 
 
-def check_fit(jobs: Iterable[Job], cpus: float, memory_bytes: int | None, gpus: int) -> None:
-    """UsageError when a job asks for more than there is, and so could never start."""
+def check_fit(jobs: Iterable[Job], capacity: Capacity) -> None:
+    """UsageError when a job requests more than one job may have, and so could never start."""
+    most = capacity.most()
     for job in jobs:
-        wanted, there = _misfit(job, cpus, memory_bytes, gpus)
-        if wanted:
+        excess, limit = _misfit(job, most)
+        if excess:
             raise UsageError(
-                f"job {job.name!r} asks for {wanted}, and {there}: it can never start. "
-                "Ask for less, or say with --cpus, --memory or --gpus what may be given out."
+                f"job {job.name!r} requests {excess}, and {limit}: it can never start. "
+                "Request less, or say with --cpus, --memory or --gpus what may be given out."
             )
 
 
-def _misfit(job: Job, cpus: float, memory_bytes: int | None, gpus: int) -> tuple[str, str]:
-    """What the job asks for too much, and what there is; both empty when it fits."""
-    asked = job.requirement
-    if asked.cpus is not None and asked.cpus > cpus:
-        return f"{asked.cpus:g} cpus", _there_are(cpus)
-    if asked.memory_bytes is not None and memory_bytes is not None and asked.memory_bytes > memory_bytes:
+def _misfit(job: Job, most: Requirement) -> tuple[str, str]:
+    """What the job requests too much, and what there is; both empty when it fits."""
+    cpus, memory_bytes = job.requirement.cpus, job.requirement.memory_bytes
+    if cpus is not None and most.cpus is not None and cpus > most.cpus:
+        return f"{cpus:g} cpus", _there_are(most.cpus)
+    if memory_bytes is not None and most.memory_bytes is not None and memory_bytes > most.memory_bytes:
         # Both in words of the same length would read `32 GiB, and there are 32 GiB` for a byte too much.
-        wanted, there = units.text(asked.memory_bytes, "bytes"), units.text(memory_bytes, "bytes")
-        if wanted == there:
-            wanted, there = f"{asked.memory_bytes:,} bytes", f"{memory_bytes:,} bytes"
-        return f"{wanted} of memory", f"there are {there}"
-    if job.gpus > gpus:
-        return f"{job.gpus} gpus", _there_are(gpus)
+        requested, limit = units.text(memory_bytes, "bytes"), units.text(most.memory_bytes, "bytes")
+        if requested == limit:
+            requested, limit = f"{memory_bytes:,} bytes", f"{most.memory_bytes:,} bytes"
+        return f"{requested} of memory", f"there are {limit}"
+    if most.gpus is not None and job.gpus > most.gpus:
+        return f"{job.gpus} gpus", _there_are(most.gpus)
     return "", ""
 
 

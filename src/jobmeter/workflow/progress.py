@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeVar
 
 from jobmeter.analyse.headline import cpu_now, memory_shown
-from jobmeter.meter.watch import Sample
-from jobmeter.model import Requirement, Status
+from jobmeter.model import Requirement, Status, Value
 from jobmeter.workflow.eta import Pace, remaining_seconds
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.run import Running, WorkflowRun
@@ -27,19 +26,19 @@ class RunningJob(NamedTuple):
     seconds: float
     cpu_percent: float | None
     memory_bytes: float | None
-    asked: Requirement
+    requirement: Requirement
 
     @property
     def time_share(self) -> float | None:
-        return _share(self.seconds, self.asked.runtime_seconds)
+        return _share(self.seconds, self.requirement.runtime_seconds)
 
     @property
     def cpu_share(self) -> float | None:
-        return _share(self.cpu_percent, self.asked.cpus and 100.0 * self.asked.cpus)
+        return _share(self.cpu_percent, self.requirement.cpus and 100.0 * self.requirement.cpus)
 
     @property
     def memory_share(self) -> float | None:
-        return _share(self.memory_bytes, self.asked.memory_bytes)
+        return _share(self.memory_bytes, self.requirement.memory_bytes)
 
 
 class View(NamedTuple):
@@ -86,7 +85,7 @@ class Progress:
             len(self._order),
             now - self._began,
             self._seconds_left(running, now),
-            [_running_job(each, levels.get(each.job.number), now) for each in running],
+            [_running_job(each, levels.get(each.job.number, {}), now) for each in running],
             self._run.stopping,
         )
 
@@ -145,17 +144,16 @@ def copied(items: Collection[_Item]) -> list[_Item]:
             continue  # it was changed just then
 
 
-def _running_job(running: Running, sample: Sample | None, now: float) -> RunningJob:
-    values = sample.values if sample is not None else {}
+def _running_job(running: Running, levels: Mapping[str, Value], now: float) -> RunningJob:
     return RunningJob(
         running.job.name,
         running.attempt,
         max(now - running.since, 0.0),
-        cpu_now(values),
-        memory_shown(values),
+        cpu_now(levels),
+        memory_shown(levels),
         running.requirement,
     )
 
 
-def _share(used: float | None, asked: float | None) -> float | None:
-    return None if used is None or not asked else used / asked
+def _share(used: float | None, requested: float | None) -> float | None:
+    return None if used is None or not requested else used / requested

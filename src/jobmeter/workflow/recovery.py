@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from jobmeter.engines.contract import Capacity
 from jobmeter.model import Outcome, Requirement, Status
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.plan import Job
 
 _AT_THE_LIMIT = 1.05
@@ -13,45 +13,50 @@ _AT_THE_LIMIT = 1.05
 
 def next_attempt(
     job: Job,
-    asked: Requirement,
-    ended: Outcome,
+    requirement: Requirement,
+    outcome: Outcome,
     attempt: int,
     capacity: Capacity,
     peak_bytes: float | None = None,
     *,
     met_own_limit: bool = True,
+    retries_elsewhere: bool = False,
 ) -> Requirement | None:
-    """What the next attempt asks for; None when the job is given up.
+    """What the next attempt requests; None when the job is given up.
 
-    `asked` is what the attempt that ended asked for, `peak_bytes` what it was seen to use. No more is asked for than
-    there is, and who had all there is and still lacked it is not tried again. Who ran out of memory under a limit
-    that is not its own gains nothing by asking for more.
+    `requirement` is that of the attempt that ended, `peak_bytes` what it was seen to use. No more is requested than
+    one task may have, and a job that had all of it and still lacked it is not tried again. One that ran out of memory
+    under a limit that is not its own gains nothing by requesting more. One that was lost with its machine is tried
+    again if there are others.
     """
     retry = job.retry
     if attempt > retry.times:
         return None
-    if ended.status == Status.OOM and Status.OOM in retry.on:
+    if outcome.status == Status.LOST and retries_elsewhere:
+        return requirement
+    if outcome.status == Status.OOM and Status.OOM in retry.on:
         if not met_own_limit:
-            return asked
-        return _with_more_memory(asked, retry.memory_factor, capacity, peak_bytes)
-    if ended.status == Status.TIMEOUT and Status.TIMEOUT in retry.on:
-        if asked.runtime_seconds is None:
-            return asked
-        return asked._replace(runtime_seconds=asked.runtime_seconds * retry.runtime_factor)
-    return asked if ended.shell_code in retry.exit_codes else None
+            return requirement
+        return _with_more_memory(requirement, retry.memory_factor, capacity.most().memory_bytes, peak_bytes)
+    if outcome.status == Status.TIMEOUT and Status.TIMEOUT in retry.on:
+        if requirement.runtime_seconds is None:
+            return requirement
+        return requirement._replace(runtime_seconds=requirement.runtime_seconds * retry.runtime_factor)
+    return requirement if outcome.shell_code in retry.exit_codes else None
 
 
 def _with_more_memory(
-    asked: Requirement, factor: float, capacity: Capacity, peak_bytes: float | None
+    requirement: Requirement, factor: float, most: int | None, peak_bytes: float | None
 ) -> Requirement | None:
-    had = max(asked.memory_bytes or 0, peak_bytes or 0)
-    if asked.memory_bytes is not None and had < asked.memory_bytes * _AT_THE_LIMIT:
-        had = asked.memory_bytes  # the container runtime's own start is in the peak
-    if not had:
-        return asked
-    wanted = math.ceil(had * factor)
-    if capacity.memory_bytes is not None and wanted > capacity.memory_bytes:
-        if asked.memory_bytes is not None and asked.memory_bytes >= capacity.memory_bytes:
+    requested = requirement.memory_bytes
+    used = max(requested or 0, peak_bytes or 0)
+    if requested is not None and used < requested * _AT_THE_LIMIT:
+        used = requested  # the container runtime's own start is in the peak
+    if not used:
+        return requirement
+    next_bytes = math.ceil(used * factor)
+    if most is not None and next_bytes > most:
+        if requested is not None and requested >= most:
             return None
-        wanted = capacity.memory_bytes
-    return asked._replace(memory_bytes=wanted)
+        next_bytes = most
+    return requirement._replace(memory_bytes=next_bytes)

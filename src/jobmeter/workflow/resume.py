@@ -1,4 +1,4 @@
-"""What of a workflow need not run again, and what became of a run that was killed."""
+"""What of a workflow need not run again."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.procfs import Identity
-from jobmeter.launch.leftover_jobs import LeftJob, end_jobs
 from jobmeter.model import Status
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.spec.plan.command import spared_shell
-
-if TYPE_CHECKING:
-    from jobmeter.store import Store
 
 
 def fingerprint(job: Job) -> str:
@@ -53,30 +46,30 @@ def reasons_to_run(jobs: Sequence[Job], attempts: Iterable[Attempt]) -> dict[int
 
 
 def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], jobs: Mapping[int, Job]) -> str | None:
-    mine = last.get(job.number)
-    if mine is None:
+    attempt = last.get(job.number)
+    if attempt is None:
         return "not run yet"
-    if mine.status != Status.COMPLETED:
-        return f"{mine.status} before"
+    if attempt.status != Status.COMPLETED:
+        return f"{attempt.status} before"
     for number in job.blocked_by:
         if number in reasons:
             return f"{jobs[number].name} runs again"
-        if last[number].started > mine.started:
+        if last[number].started > attempt.started:
             # The runner was stopped after the one and before the other.
             return f"{jobs[number].name} ran again"
-    if mine.fingerprint != fingerprint(job):
+    if attempt.fingerprint != fingerprint(job):
         return "its command or an input changed"
     missing = [path for path in job.outputs if not os.path.exists(path)]
     return f"{os.path.relpath(missing[0], job.directory)} is missing" if missing else None
 
 
-def renumber(plan: Plan, known: Mapping[str, int]) -> Plan:
+def renumber(plan: Plan, numbers_before: Mapping[str, int]) -> Plan:
     """The plan with the numbers its jobs had before; new ones get new numbers."""
-    following = max(known.values(), default=0) + 1
+    following = max(numbers_before.values(), default=0) + 1
     numbers: dict[int, int] = {}
     for job in plan.jobs:
-        if job.name in known:
-            numbers[job.number] = known[job.name]
+        if job.name in numbers_before:
+            numbers[job.number] = numbers_before[job.name]
         else:
             numbers[job.number] = following
             following += 1
@@ -88,16 +81,3 @@ def renumber(plan: Plan, known: Mapping[str, int]) -> Plan:
             moved[same] = tuple(sorted(numbers[number] for number in job.blocked_by))
         jobs.append(job._replace(number=numbers[job.number], blocked_by=moved[same]))
     return plan._replace(jobs=sorted(jobs, key=lambda job: job.number))
-
-
-def end_leftovers(store: Store, runs: Iterable[str]) -> int:
-    """End what still runs of jobs whose runner was killed; returns of how many."""
-    jobs = []
-    for run in runs:
-        header = store.journal(run).header
-        writer = header.get("writer", {})
-        here = header.get("host", {}).get("name") == os.uname().nodename
-        if here and "root_start" in writer:
-            main = Identity(writer["job"], writer["job_start"]) if "job_start" in writer else None
-            jobs.append(LeftJob(Identity(writer["root"], writer["root_start"]), main, writer.get("group")))
-    return end_jobs(THIS_MACHINE, jobs)

@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from jobmeter.engines.contract import Capacity
 from jobmeter.model import Requirement
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.graph import dependants
 from jobmeter.workflow.plan import Job
 
@@ -24,6 +24,7 @@ class Blocked(NamedTuple):
 
 _Shape = tuple[float, int, int]
 """CPUs, bytes and GPUs that a job takes."""
+_UNBOUNDED = float("inf")
 
 
 class Scheduler:
@@ -33,10 +34,14 @@ class Scheduler:
         """`done` are the numbers of jobs that need not run."""
         self._jobs = {job.number: job for job in jobs}
         self._dependants = dependants(jobs)
-        self._asked: dict[int, Requirement] = {}
-        self._cpus, self._memory = capacity.cpus, capacity.memory_bytes
-        self._devices = list(range(capacity.gpus - 1, -1, -1))
-        self._held: dict[int, tuple[_Shape, list[int]]] = {}
+        self._requirements: dict[int, Requirement] = {}  # of attempts that request other than the job
+        self._cpus, self._memory, self._gpus, self._slots = (
+            _UNBOUNDED if amount is None else amount
+            for amount in (capacity.cpus, capacity.memory_bytes, capacity.gpus, capacity.slots)
+        )
+        # A job that requests nothing is taken to keep one CPU busy, or what there is if that is less.
+        self._usual_cpus = min(1.0, self._cpus)
+        self._held: dict[int, _Shape] = {}
         self._done = set(done)
         self._settled = set(done)  # done, cancelled, failed or blocked
         self._stopped = False
@@ -65,26 +70,33 @@ class Scheduler:
         return number in self._settled
 
     def requirement(self, number: int) -> Requirement:
-        """What the next attempt of a job asks for."""
-        return self._asked.get(number, self._jobs[number].requirement)
+        """What the next attempt of a job requests."""
+        return self._requirements.get(number, self._jobs[number].requirement)
 
-    def startable(self) -> Iterator[tuple[Job, list[int]]]:
-        """Jobs to start now, each with the GPUs that are its own meanwhile; they count as running from here on."""
+    def startable(self) -> Iterator[Job]:
+        """Jobs to start now; they count as running from here on."""
         while not self._stopped and (shape := self._best()) is not None:
             _, number = heapq.heappop(self._ready[shape])
             if not self._ready[shape]:
                 del self._ready[shape]
-            self._cpus -= shape[0]
-            if self._memory is not None:
-                self._memory -= shape[1]
-            devices = [self._devices.pop() for _ in range(shape[2])]
-            self._held[number] = (shape, devices)
-            yield self._jobs[number], devices
+            self._hold(number, shape)
+            yield self._jobs[number]
+
+    def adopt(self, number: int, requirement: Requirement) -> None:
+        """A job that is ready runs already, whether it fits or not."""
+        shape = self._shape(number)
+        ready = self._ready[shape]
+        ready.remove((-self._jobs[number].priority, number))
+        heapq.heapify(ready)
+        if not ready:
+            del self._ready[shape]
+        self._requirements[number] = requirement
+        self._hold(number, self._shape(number))
 
     def again(self, number: int, requirement: Requirement) -> None:
         """The attempt that ran is over; another waits, with a requirement of its own."""
         self._release(number)
-        self._asked[number] = requirement
+        self._requirements[number] = requirement
         self._make_ready(number)
 
     def completed(self, number: int) -> None:
@@ -127,24 +139,27 @@ class Scheduler:
 
     def _fits(self, shape: _Shape) -> bool:
         cpus, memory, gpus = shape
-        return (
-            cpus <= self._cpus + _HAIR
-            and (self._memory is None or memory <= self._memory)
-            and gpus <= len(self._devices)
-        )
+        return cpus <= self._cpus + _HAIR and memory <= self._memory and gpus <= self._gpus and self._slots >= 1
 
     def _make_ready(self, number: int) -> None:
         job = self._jobs[number]
         heapq.heappush(self._ready.setdefault(self._shape(number), []), (-job.priority, number))
 
     def _shape(self, number: int) -> _Shape:
-        asked = self.requirement(number)
-        # Who asks for nothing is taken to keep one CPU busy.
-        return (1.0 if asked.cpus is None else asked.cpus, asked.memory_bytes or 0, self._jobs[number].gpus)
+        requirement = self.requirement(number)
+        cpus = self._usual_cpus if requirement.cpus is None else requirement.cpus
+        return cpus, requirement.memory_bytes or 0, self._jobs[number].gpus
+
+    def _hold(self, number: int, shape: _Shape) -> None:
+        self._held[number] = shape
+        self._cpus -= shape[0]
+        self._memory -= shape[1]
+        self._gpus -= shape[2]
+        self._slots -= 1
 
     def _release(self, number: int) -> None:
-        (cpus, memory, _), devices = self._held.pop(number)
+        cpus, memory, gpus = self._held.pop(number)
         self._cpus += cpus
-        if self._memory is not None:
-            self._memory += memory
-        self._devices.extend(devices)
+        self._memory += memory
+        self._gpus += gpus
+        self._slots += 1

@@ -67,18 +67,18 @@ def status_of(plan: StoredPlan, attempts: Sequence[Attempt], *, being_run: bool)
         last = {number: _lost_if_running(attempt) for number, attempt in last.items()}
     jobs = {job["job_id"]: job for job in plan["jobs"]}
     blocked = _blocked(plan, {n for n, attempt in last.items() if attempt.status in FAILED and n in jobs})
-    found = []
+    statuses = []
     for number, job in jobs.items():
         attempt = last.get(number)
         if attempt is None and number in blocked:
             by = jobs[blocked[number]]["name"]
-            found.append(JobStatus(number, job["name"], "blocked", None, f"needs {by}, which failed"))
+            statuses.append(JobStatus(number, job["name"], "blocked", None, f"needs {by}, which failed"))
         elif attempt is None:
-            found.append(JobStatus(number, job["name"], "waiting", None, ""))
+            statuses.append(JobStatus(number, job["name"], "waiting", None, ""))
         else:
             reason = "" if attempt.status in (Status.COMPLETED, Status.RUNNING) else in_words(attempt.outcome)
-            found.append(JobStatus(number, job["name"], attempt.status, attempt, reason))
-    return WorkflowStatus(found, being_run)
+            statuses.append(JobStatus(number, job["name"], attempt.status, attempt, reason))
+    return WorkflowStatus(statuses, being_run)
 
 
 def _lost_if_running(attempt: Attempt) -> Attempt:
@@ -93,12 +93,12 @@ def _blocked(plan: StoredPlan, failed: set[int]) -> dict[int, int]:
     for job in plan["jobs"]:
         for needed in job["blocked_by"]:
             following.setdefault(needed, []).append(job["job_id"])
-    found: dict[int, int] = {}
+    blocked: dict[int, int] = {}
     for number in sorted(failed):
         doomed = [number]
         while doomed:
             for dependant in following.get(doomed.pop(), ()):
-                if dependant not in found and dependant not in failed:
-                    found[dependant] = number
+                if dependant not in blocked and dependant not in failed:
+                    blocked[dependant] = number
                     doomed.append(dependant)
-    return found
+    return blocked

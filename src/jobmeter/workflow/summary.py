@@ -21,7 +21,7 @@ class Totals(NamedTuple):
     gb_hours: float | None
     core_hours_asked: float | None
     gb_hours_asked: float | None
-    cpu_efficiency: float | None  # CPU time used of that asked for, where both are known
+    cpu_efficiency: float | None  # CPU time used of that asked for, where both are largest
     memory_efficiency: float | None  # peak memory of that asked for, weighted by time
 
 
@@ -97,23 +97,23 @@ def _over(value: float | None, by: float | None) -> float | None:
 
 def recovered(jobs: Sequence[Job], attempts: Sequence[Attempt]) -> list[Recovered]:
     """What steps took that completed with more than they asked for first; the largest of each step."""
-    asked = {job.number: job.requirement for job in jobs}
-    found: dict[str, Recovered] = {}
+    requirements = {job.number: job.requirement for job in jobs}
+    by_step: dict[str, Recovered] = {}
     for last in latest(list(attempts)).values():
-        first = asked.get(last.number)
+        first = requirements.get(last.number)
         if last.attempt == 1 or last.status != Status.COMPLETED or first is None:
             continue
-        known = found.get(last.step)
-        found[last.step] = Recovered(
+        largest = by_step.get(last.step)
+        by_step[last.step] = Recovered(
             last.step,
-            max(last.attempt, known.attempts if known else 0),
-            _grown(first.memory_bytes, last.memory_bytes, known.memory_bytes if known else None),
-            _grown(first.runtime_seconds, last.runtime_seconds, known.runtime_seconds if known else None),
+            max(last.attempt, largest.attempts if largest else 0),
+            _grown(first.memory_bytes, last.memory_bytes, largest.memory_bytes if largest else None),
+            _grown(first.runtime_seconds, last.runtime_seconds, largest.runtime_seconds if largest else None),
         )
-    return [each for each in found.values() if (each.memory_bytes, each.runtime_seconds) != (None, None)]
+    return [each for each in by_step.values() if (each.memory_bytes, each.runtime_seconds) != (None, None)]
 
 
-def _grown(first: float | None, last: float | None, known: float | None) -> float | None:
+def _grown(first: float | None, last: float | None, largest: float | None) -> float | None:
     if last is None or (first is not None and last <= first):
-        return known
-    return max(last, known or 0.0)
+        return largest
+    return max(last, largest or 0.0)

@@ -8,5 +8,6 @@ from tests.workflow.live import Place
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    """Where jobs run; see `ON_BOTH_ENGINES`."""
+    return Place(tmp_path, engine=getattr(request, "param", "local"))

@@ -3,13 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.running import NOBODY, workplace
-from tests.workflow.live import Place, kill, running_in
+from tests.workflow.live import ON_BOTH_ENGINES, Place, kill, running_in
 
 SPEC = (
     "name: busy\njobs: [{name: a, command: 'echo $$ >pid; exec sleep 60'}, {name: b, command: 'true', blocked_by: [a]}]"
 )
 
 
+@ON_BOTH_ENGINES
 def test_the_runner_and_its_jobs_end_and_it_can_be_resumed(place: Place) -> None:
     runner = place.start_run(SPEC)
     place.await_running("pid")

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.workflow.live import Place, kill, running_in
+from tests.workflow.live import ON_BOTH_ENGINES, Place, kill, running_in
 
 SPEC = """
 name: chain
@@ -35,11 +35,13 @@ def resumed(place: Place, *words: str) -> list[str]:
     return place.lines("log")
 
 
+@ON_BOTH_ENGINES
 def test_what_is_done_is_not_run_again(chain: Place) -> None:
     assert [] == resumed(chain)
     assert "all 4 jobs are done" in chain.call("resume").stderr
 
 
+@ON_BOTH_ENGINES
 def test_a_job_whose_command_changed_runs_with_those_that_need_it(chain: Place) -> None:
     chain.write(SPEC.replace("cat one >two", "cp one two"))
     assert ["second", "third"] == resumed(chain)
@@ -52,6 +54,7 @@ def test_a_job_whose_input_changed_runs_with_those_that_need_it(chain: Place) ->
     assert "other data" == (chain.folder / "two").read_text()
 
 
+@ON_BOTH_ENGINES
 def test_a_job_whose_output_is_gone_runs_with_those_that_need_it(chain: Place) -> None:
     (chain.folder / "two").unlink()
     assert ["second", "third"] == resumed(chain)
@@ -90,6 +93,7 @@ def numbers(place: Place) -> dict[str, int]:
     return {job["name"]: job["job_id"] for job in place.json("status")["jobs"]}
 
 
+@ON_BOTH_ENGINES
 def test_what_failed_runs_again_with_what_it_blocked(place: Place) -> None:
     spec = """
 name: mended
@@ -111,6 +115,7 @@ jobs:
     assert "completed" == place.json("status")["state"]
 
 
+@ON_BOTH_ENGINES
 def test_a_chain_that_was_cut_after_its_first_ran_again_is_finished_by_the_next(place: Place) -> None:
     spec = """
 name: cut
@@ -150,6 +155,7 @@ def test_an_input_that_is_gone_is_told_before_anything_starts(chain: Place) -> N
     assert [] == chain.lines("log")
 
 
+@ON_BOTH_ENGINES
 def test_while_one_runs_it_another_does_not(place: Place) -> None:
     spec = "name: busy\njobs: [{name: a, command: 'echo $$ >pid; exec sleep 60'}]"
     runner = place.start_run(spec)

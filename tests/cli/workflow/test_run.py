@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.running import NOBODY, workplace
-from tests.workflow.live import Place, running_in
+from tests.workflow.live import ON_BOTH_ENGINES, Place, running_in
 
 MIB = 2**20
 USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
@@ -47,6 +47,7 @@ def test_quiet_says_nothing(place: Place) -> None:
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
+@ON_BOTH_ENGINES
 def test_a_failing_job_blocks_those_that_need_it_and_the_exit_code_is_1(place: Place) -> None:
     spec = """
 name: failing
@@ -76,6 +77,7 @@ jobs:
     assert 125 == place.result("bad")["return_code"]
 
 
+@ON_BOTH_ENGINES
 def test_a_job_that_does_not_make_its_outputs_has_failed_and_says_which(place: Place) -> None:
     done = place.run("""
 jobs:
@@ -86,6 +88,7 @@ jobs:
     assert "jobmeter: maker: it did not make two  [" in done.stderr
 
 
+@ON_BOTH_ENGINES
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
@@ -134,6 +137,7 @@ def test_summary_keeps_a_header_and_a_record_of_each_job_in_one_file(summarised:
     assert {"hog", "spinner"} == {line["record"]["name"] for line in rest if "record" in line}
 
 
+@ON_BOTH_ENGINES
 def test_time_series_keeps_windows_at_the_interval(place: Place) -> None:
     place.run(known_loads("time_series"))
     (lines,) = place.journals()
@@ -144,6 +148,7 @@ def test_time_series_keeps_windows_at_the_interval(place: Place) -> None:
     assert len(windows) >= 8
 
 
+@ON_BOTH_ENGINES
 @pytest.mark.parametrize(("enabled", "options"), [("false", []), ("true", ["--no-resource-monitoring"])])
 def test_without_monitoring_only_time_and_exit_code_are_kept(place: Place, enabled: str, options: list[str]) -> None:
     assert 0 == place.run(known_loads("time_series", enabled), *options).returncode
@@ -269,6 +274,7 @@ def test_few_files_that_may_be_open_make_jobs_wait_and_not_fail(place: Place) ->
     assert 0 == done.returncode, done.stderr
 
 
+@ON_BOTH_ENGINES
 def test_daemons_of_jobs_end_with_them(place: Place) -> None:
     spec = "name: daemons\njobs: [{name: a, command: 'setsid sh -c \"exec sleep 60\" & setsid sleep 60 & true'}]"
     assert 0 == place.run(spec).returncode

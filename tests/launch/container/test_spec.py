@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -12,9 +13,11 @@ from jobmeter.launch.container.spec import (
     ContainerOptions,
     Gpus,
     Mount,
+    options_from,
     parse_environment,
     parse_gpus,
     parse_mount,
+    plain_options,
 )
 from jobmeter.model import Requirement
 
@@ -76,3 +79,10 @@ def test_what_is_not_given_is_left_to_the_image() -> None:
     made = body(ContainerOptions("i"))
     assert not {"Entrypoint", "WorkingDir", "User"} & made.keys()
     assert {"NetworkMode", "Mounts", "Memory"} & made["HostConfig"].keys() == set()  # type: ignore[attr-defined]
+
+
+def test_options_are_plain_values_that_json_gives_back_as_they_were() -> None:
+    options = ContainerOptions(
+        "python:3.12", mounts=(Mount("/data", "/in", True),), environment={"A": "b"}, gpus=Gpus(0, ("0", "1"))
+    )
+    assert options == options_from(json.loads(json.dumps(plain_options(options))))

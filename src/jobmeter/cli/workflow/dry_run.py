@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from jobmeter.cli.shared.tables import print_table
 from jobmeter.cli.workflow.requirement_text import asked_in_words, duration_in_words
+from jobmeter.engines.contract import Capacity
 from jobmeter.report.table import printable
 from jobmeter.units import text
-from jobmeter.workflow.capacity import Capacity
 from jobmeter.workflow.forecast import Forecast, forecast
 from jobmeter.workflow.graph import critical_path, order
 from jobmeter.workflow.plan import Job, Plan
@@ -68,7 +68,7 @@ def print_plan_json(plan: Plan, capacity: Capacity) -> None:
     about = {
         "name": plan.name,
         "spec": plan.path,
-        "capacity": capacity._asdict(),
+        "capacity": capacity.known(),
         "total_jobs": len(plan.jobs),
         "longest_chain": critical_path(plan.jobs, _weights(plan.jobs)),
         "concurrency": expected.concurrency,
@@ -88,8 +88,8 @@ def print_plan_json(plan: Plan, capacity: Capacity) -> None:
         }
         for job in _sorted(plan.jobs, waves)
     ]
-    known = {name: value for name, value in about.items() if value is not None}
-    print(json.dumps({**known, "jobs": jobs}, indent=2))
+    fields = {name: value for name, value in about.items() if value is not None}
+    print(json.dumps({**fields, "jobs": jobs}, indent=2))
 
 
 def _rows(jobs: Sequence[Job]) -> list[_Row]:
@@ -111,20 +111,20 @@ def _sorted(jobs: Iterable[Job], waves: Mapping[int, int]) -> list[Job]:
 def _waves(jobs: Sequence[Job]) -> dict[int, int]:
     """Job → 1 when it waits for nothing, else one more than the latest it waits for."""
     waves: dict[int, int] = {}
-    known: dict[int, int] = {}  # the jobs of a sweep often share the tuple of those they wait for
+    by_needs: dict[int, int] = {}  # the jobs of a sweep often share the tuple of those they wait for
     for job in order(jobs):
         same = id(job.blocked_by)
-        if same not in known:
-            known[same] = 1 + max((waves[before] for before in job.blocked_by), default=0)
-        waves[job.number] = known[same]
+        if same not in by_needs:
+            by_needs[same] = 1 + max((waves[before] for before in job.blocked_by), default=0)
+        waves[job.number] = by_needs[same]
     return waves
 
 
 def _named(jobs: Sequence[Job], names: Mapping[int, str]) -> str:
     """What they wait for, a sweep as one; of many the first."""
-    found = list(dict.fromkeys(names[before] for before in dict.fromkeys(n for job in jobs for n in job.blocked_by)))
-    rest = len(found) - _MOST_NAMES
-    return ", ".join(found[:_MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
+    befores = list(dict.fromkeys(names[before] for before in dict.fromkeys(n for job in jobs for n in job.blocked_by)))
+    rest = len(befores) - _MOST_NAMES
+    return ", ".join(befores[:_MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _one_line(script: str) -> str:
@@ -135,9 +135,9 @@ def _one_line(script: str) -> str:
 
 def _weights(jobs: Iterable[Job]) -> dict[int, float]:
     """For the longest chain: by the time asked for where all say it, else every job counts the same."""
-    asked = {job.number: job.requirement.runtime_seconds for job in jobs}
-    told = {number: seconds for number, seconds in asked.items() if seconds is not None}
-    return told if len(told) == len(asked) else dict.fromkeys(asked, 1.0)
+    runtimes = {job.number: job.requirement.runtime_seconds for job in jobs}
+    requested = {number: seconds for number, seconds in runtimes.items() if seconds is not None}
+    return requested if len(requested) == len(runtimes) else dict.fromkeys(runtimes, 1.0)
 
 
 def _totals(jobs: Sequence[Job], capacity: Capacity) -> list[tuple[str, str]]:
@@ -147,12 +147,16 @@ def _totals(jobs: Sequence[Job], capacity: Capacity) -> list[tuple[str, str]]:
     if len(shown) > 5:
         shown = [*shown[:2], f"… {len(shown) - 4:,} more …", *shown[-2:]]
     expected = forecast(jobs, capacity)
-    memory = "" if capacity.memory_bytes is None else f", {text(capacity.memory_bytes, 'bytes')}"
-    gpus = f", {capacity.gpus} gpus" if capacity.gpus else ""
+    amounts = [
+        "" if capacity.cpus is None else f"{capacity.cpus:g} cpus",
+        "" if capacity.memory_bytes is None else text(capacity.memory_bytes, "bytes"),
+        f"{capacity.gpus} gpus" if capacity.gpus else "",
+    ]
+    there_are = ", ".join(filter(None, amounts))
     return [
         ("jobs", f"{len(jobs):,}"),
         ("longest", f"{' → '.join(shown)} ({len(chain):,} job{'s' * (len(chain) != 1)})"),
-        ("at a time", f"{expected.concurrency:,} at most, on {capacity.cpus:g} cpus{memory}{gpus}"),
+        ("at a time", f"{expected.concurrency:,} at most{there_are and f', on {there_are}'}"),
         ("time", _time(expected, len(jobs))),
     ]
 

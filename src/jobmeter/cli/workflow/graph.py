@@ -54,16 +54,16 @@ def _choose(options: argparse.Namespace) -> _Chosen:
     if named is not None and options.run_id is None and named.lower().endswith(tuple(FORMATS)):
         plan = load_plan(named)
         return _Chosen(plan, {}, plan.path)
-    kept = stored_run(resolve("store", options.store), named, options.run_id, warn)
-    status = kept.status()
-    told = f"run {kept.directory.run_id} of {kept.directory.workflow}: {status.state}"
-    return _Chosen(_kept_plan(kept), {job.number: job.status for job in status.jobs}, told)
+    stored = stored_run(resolve("store", options.store), named, options.run_id, warn)
+    status = stored.status()
+    told = f"run {stored.directory.run_id} of {stored.directory.workflow}: {status.state}"
+    return _Chosen(_kept_plan(stored), {job.number: job.status for job in status.jobs}, told)
 
 
-def _kept_plan(kept: StoredRun) -> Plan:
-    """The plan of a run, as far as it was kept."""
+def _kept_plan(stored: StoredRun) -> Plan:
+    """The plan of a run, as far as it was stored."""
     jobs = []
-    for job in kept.plan["jobs"]:
+    for job in stored.plan["jobs"]:
         asked = Requirement(**job["requirement"])
         jobs.append(
             Job(
@@ -86,7 +86,7 @@ def _kept_plan(kept: StoredRun) -> Plan:
                 container=None,
             )
         )
-    plan = kept.plan
+    plan = stored.plan
     return Plan(plan["name"], plan["description"], plan["user"], plan["spec"], Monitor(), False, jobs)
 
 

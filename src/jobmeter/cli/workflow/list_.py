@@ -51,18 +51,18 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _entry(kept: StoredRun) -> dict[str, object]:
-    status = kept.status()
+def _entry(stored: StoredRun) -> dict[str, object]:
+    status = stored.status()
     return {
-        "workflow_id": kept.directory.workflow,
-        "name": kept.plan["name"],
-        "run_id": kept.directory.run_id,
+        "workflow_id": stored.directory.workflow,
+        "name": stored.plan["name"],
+        "run_id": stored.directory.run_id,
         "state": status.state,
-        "started": kept.plan["started"],
+        "started": stored.plan["started"],
         "jobs": len(status.jobs),
         "completed": status.counts.get(Status.COMPLETED, 0),
         "counts": status.counts,
-        "spec": kept.plan["spec"],
+        "spec": stored.plan["spec"],
     }
 
 

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from jobmeter.cli.shared.options import Parser, option_type
-from jobmeter.settings import positive_bytes, positive_number, positive_whole_number, whole_number
-from jobmeter.workflow.capacity import Capacity, machine_capacity
+from jobmeter.engines import load_engine
+from jobmeter.settings import positive_bytes, positive_number, positive_whole_number, resolve, whole_number
+from jobmeter.workflow.service import WorkflowOptions
+
+_ENGINE_OPTION = "engine_option_"
+"""How the names of an engine's own options begin among those that were parsed."""
 
 
-def add_run_options(parser: Parser) -> None:
-    """The options of commands that start jobs."""
+def parse_run_options(parser: Parser, arguments: Sequence[str], *, default_engine: str) -> argparse.Namespace:
+    """Add the options of commands that start jobs, with those of the engine that is named, and parse them."""
     add = parser.add_argument
+    engine = f"where jobs run (default: {default_engine}; `jobmeter doctor` lists the engines)"
+    add("--engine", metavar="NAME", help=engine)
     cpus = option_type("--cpus", positive_number)
-    add("--cpus", metavar="N", type=cpus, help="CPUs that jobs may ask for together (default: the machine's)")
+    add("--cpus", metavar="N", type=cpus, help="CPUs that jobs may request together (default: the machine's)")
     memory = option_type("--memory", positive_bytes)
-    add("--memory", metavar="SIZE", type=memory, help="memory they may ask for together (default: the machine's)")
-    add("--gpus", metavar="N", type=option_type("--gpus", whole_number), help="GPUs they may ask for together")
-    add("--enforce", action="store_true", help="make what jobs ask for a limit, and end those that exceed it")
+    add("--memory", metavar="SIZE", type=memory, help="memory they may request together (default: the machine's)")
+    add("--gpus", metavar="N", type=option_type("--gpus", whole_number), help="GPUs they may request together")
+    add("--enforce", action="store_true", help="make what jobs request a hard limit, and end those that exceed it")
     add("--no-resource-monitoring", action="store_true", help="measure nothing but time and exit code")
     add("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
     add("--quiet", action="store_true", help="print no progress and no summary")
+    _add_engine_options(parser, arguments)
+    return parser.parse_args(arguments)
+
+
+def _add_engine_options(parser: Parser, arguments: Sequence[str]) -> None:
+    """An engine describes its options in its own file, so they are known once it is named."""
+    named = Parser("", "")
+    named.add_argument("--engine")
+    name = named.parse_known_args([word for word in arguments if word not in ("-h", "--help")])[0].engine
+    if name is None:
+        return
+    for option in load_engine(name).options:
+        dest = f"{_ENGINE_OPTION}{option.name}"
+        parser.add_argument(f"--{option.name}", metavar=option.metavar, dest=dest, help=option.help)
 
 
 def add_workflow_argument(parser: Parser) -> None:
@@ -31,6 +52,20 @@ def add_workflow_argument(parser: Parser) -> None:
     parser.add_argument("--run-id", metavar="N", type=number, help="which of its runs (default: the newest)")
 
 
-def capacity(options: argparse.Namespace) -> Capacity:
-    """What the jobs may ask for together: as given, else what this machine allows."""
-    return machine_capacity(options.cpus, options.memory, options.gpus)
+def workflow_options(options: argparse.Namespace) -> WorkflowOptions:
+    """What `parse_run_options` parsed, as the service takes it."""
+    engine_options = {
+        name.removeprefix(_ENGINE_OPTION): value
+        for name, value in vars(options).items()
+        if name.startswith(_ENGINE_OPTION) and value is not None
+    }
+    return WorkflowOptions(
+        store=resolve("store", options.store),
+        engine=options.engine,
+        engine_options=engine_options,
+        cpus=options.cpus,
+        memory_bytes=options.memory,
+        gpus=options.gpus,
+        enforce=options.enforce,
+        monitoring=not options.no_resource_monitoring,
+    )

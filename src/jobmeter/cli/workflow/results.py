@@ -36,17 +36,17 @@ _COLUMNS = (
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    kept = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
+    stored = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
     headings, units = zip(*_COLUMNS)
     if options.json:
-        about = {"workflow_id": kept.directory.workflow, "run_id": kept.directory.run_id}
-        print(json.dumps({**about, "results": [as_json(each) for each in kept.attempts]}, indent=2))
+        about = {"workflow_id": stored.directory.workflow, "run_id": stored.directory.run_id}
+        print(json.dumps({**about, "results": [as_json(each) for each in stored.attempts]}, indent=2))
     elif options.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(headings)
-        writer.writerows(_row(each, plain=True) for each in kept.attempts)
+        writer.writerows(_row(each, plain=True) for each in stored.attempts)
     else:
-        print_table(headings, units, [_row(each) for each in kept.attempts], may_be_cut=("Job Name",))
+        print_table(headings, units, [_row(each) for each in stored.attempts], may_be_cut=("Job Name",))
     return 0
 
 

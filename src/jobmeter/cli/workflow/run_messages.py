@@ -21,7 +21,9 @@ from jobmeter.units import text
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job, Plan
-from jobmeter.workflow.run import Listener, Result
+from jobmeter.workflow.plots import Plots
+from jobmeter.workflow.run import Result
+from jobmeter.workflow.service import Prepared, WorkflowListener
 from jobmeter.workflow.summary import Recovered, WorkflowSummary, summarise
 
 if TYPE_CHECKING:
@@ -33,25 +35,28 @@ _FINDINGS = 5
 _TAIL = 4096
 
 
-class Teller(Listener):
-    """Says at once what a person wants to know at once: what failed, and why."""
+class RunMessages(WorkflowListener):
+    """Reports at once what failed, and why; at the end the summary."""
 
-    def __init__(self, directory: RunDirectory, *, quiet: bool) -> None:
+    def __init__(self, prepared: Prepared, *, quiet: bool) -> None:
+        assert prepared.directory is not None, "it was not claimed"
         self.console: Console | None = None
-        self._directory = directory
+        self._plan = prepared.plan
+        self._before = prepared.before
+        self._directory = prepared.directory
         self._quiet = quiet
         self._blocked = 0
 
     def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
         if attempt.status in (Status.COMPLETED, Status.CANCELLED):
             return
-        told = f"{attempt.name}: {why}" if why else f"{attempt.name} {in_words(attempt.outcome)}"
+        failure = f"{attempt.name}: {why}" if why else f"{attempt.name} {in_words(attempt.outcome)}"
         if again is not None:
-            self._say(f"{told}; trying again{_more(attempt, again)}")
+            self._say(f"{failure}; trying again{_more(attempt, again)}")
             return
         _, stderr = self._directory.log_paths(attempt.name, attempt.attempt)
         last = "" if why else last_line(stderr)
-        self._say(f"{told}{f': {last}' if last else ''}  [{stderr}]")
+        self._say(f"{failure}{f': {last}' if last else ''}  [{stderr}]")
 
     def blocked(self, job: Job, by: Job) -> None:
         self._blocked += 1
@@ -60,12 +65,23 @@ class Teller(Listener):
         elif self._blocked == _SHOWN + 1:
             self._say("more jobs are blocked; `jobmeter workflow status` lists them")
 
+    def finished(self, result: Result) -> None:
+        self.console = None  # the display is gone
+        if not self._quiet:
+            numbers = {job.number for job in self._plan.jobs}  # some may have left the spec since
+            attempts = [each for each in (*self._before, *result.attempts) if each.number in numbers]
+            print_summary(self._plan, self._directory, result, attempts)
+
+    def plotted(self, plots: Plots) -> None:
+        part = f" (the costliest {plots.drawn} of {plots.runs:,} jobs)" if plots.drawn < plots.runs else ""
+        self._say(f"plots: {plots.path}{part}")
+
     def _say(self, message: str) -> None:
         if not self._quiet:
             self.warn(message)
 
     def warn(self, message: str) -> None:
-        """Say something, above the display if there is one."""
+        """Print a line, above the display if there is one."""
         if self.console is not None:
             self.console.print(f"jobmeter: {message}", markup=False, highlight=False, soft_wrap=True)
         else:
@@ -96,7 +112,7 @@ def last_line(path: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in said[-1])[:200] if said else ""
 
 
-def tell_end(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequence[Attempt]) -> None:
+def print_summary(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequence[Attempt]) -> None:
     """The summary of the whole workflow."""
     summary = summarise(plan.jobs, attempts)
     lines = [
@@ -113,9 +129,9 @@ def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
     counts: Counter[str] = Counter(attempt.status for attempt in latest(list(attempts)).values())
     counts["blocked"] = len(result.blocked)
     counts["waiting"] = result.not_begun
-    told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+    parts = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
     verdict = "completed" if result.succeeded else "was stopped" if result.stopped else "failed"
-    return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {told} of {jobs} job{'s' * (jobs != 1)}"
+    return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {parts} of {jobs} job{'s' * (jobs != 1)}"
 
 
 def _job_table(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
@@ -153,7 +169,7 @@ def _shares(attempt: Attempt) -> str:
         ("time", attempt.wall_seconds, attempt.runtime_seconds),
     )
     return ", ".join(
-        f"{name} {_percent(used / amount)}" for name, used, amount in shares if used is not None and amount
+        f"{name} {_percent(used / requested)}" for name, used, requested in shares if used is not None and requested
     )
 
 
@@ -223,5 +239,5 @@ def _recovered(each: Recovered) -> str:
         write.append(f"memory: {math.ceil(each.memory_bytes / 2**20)}m")
     if each.runtime_seconds is not None:
         write.append(f"runtime: {math.ceil(each.runtime_seconds)}s")
-    told = f" Write {' and '.join(write)} in the spec." if write else ""
-    return f"{each.step} took {each.attempts} attempts.{told}"
+    advice = f" Write {' and '.join(write)} in the spec." if write else ""
+    return f"{each.step} took {each.attempts} attempts.{advice}"

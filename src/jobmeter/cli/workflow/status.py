@@ -21,25 +21,25 @@ _SHOWN = 40
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
-    kept = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
-    status = kept.status()
+    stored = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
+    status = stored.status()
     if options.json:
-        print(json.dumps(as_json(kept, status), indent=2))
+        print(json.dumps(as_json(stored, status), indent=2))
     else:
-        _print(kept, status, everything=options.all)
+        _print(stored, status, everything=options.all)
     return 0
 
 
-def as_json(kept: StoredRun, status: WorkflowStatus) -> dict[str, object]:
-    runner = kept.directory.runner()
+def as_json(stored: StoredRun, status: WorkflowStatus) -> dict[str, object]:
+    runner = stored.directory.runner()
     return {
-        "workflow_id": kept.directory.workflow,
-        "name": kept.plan["name"],
-        "run_id": kept.directory.run_id,
+        "workflow_id": stored.directory.workflow,
+        "name": stored.plan["name"],
+        "run_id": stored.directory.run_id,
         "state": status.state,
-        "spec": kept.plan["spec"],
-        "started": kept.plan["started"],
-        "logs": kept.directory.logs,
+        "spec": stored.plan["spec"],
+        "started": stored.plan["started"],
+        "logs": stored.directory.logs,
         **({"runner": runner._asdict()} if status.being_run and runner else {}),
         "counts": status.counts,
         "jobs": [_job_json(job) for job in status.jobs],
@@ -57,13 +57,14 @@ def _job_json(job: JobStatus) -> dict[str, object]:
     return entry
 
 
-def _print(kept: StoredRun, status: WorkflowStatus, *, everything: bool) -> None:
+def _print(stored: StoredRun, status: WorkflowStatus, *, everything: bool) -> None:
     counts = ", ".join(f"{number} {name}" for name, number in status.counts.items())
-    runner = kept.directory.runner()
+    runner = stored.directory.runner()
     who = f" (process {runner.pid} on {runner.host})" if status.being_run and runner else ""
-    print(f"{kept.plan['name']}, run {kept.directory.run_id}: {status.state}{who}: {counts} of {len(status.jobs)} jobs")
-    print(f"spec {kept.plan['spec']}")
-    print(f"logs {kept.directory.logs}")
+    plan, directory = stored.plan, stored.directory
+    print(f"{plan['name']}, run {directory.run_id}: {status.state}{who}: {counts} of {len(status.jobs)} jobs")
+    print(f"spec {plan['spec']}")
+    print(f"logs {directory.logs}")
     # Of many jobs, those that a person can do something about.
     notable = [job for job in status.jobs if job.status not in (Status.COMPLETED, "waiting")]
     shown = status.jobs if everything or len(status.jobs) <= _SHOWN else notable[:_SHOWN]
@@ -76,7 +77,7 @@ def _print(kept: StoredRun, status: WorkflowStatus, *, everything: bool) -> None
     if len(shown) < len(status.jobs):
         print(f"\n{len(status.jobs) - len(shown)} more jobs; --all shows them")
     if not status.being_run and status.state != "completed":
-        print(f"\n`jobmeter workflow resume {kept.directory.workflow}` runs what is left.")
+        print(f"\n`jobmeter workflow resume {stored.directory.workflow}` runs what is left.")
 
 
 def _row(job: JobStatus) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from jobmeter.errors import UsageError
 
@@ -99,3 +100,23 @@ def check_mounts(options: ContainerOptions) -> None:
     for mount in options.mounts:
         if not mount.is_volume and not os.path.lexists(mount.source):
             raise UsageError(f"--mount: {mount.source}: there is no such file or directory on this machine")
+
+
+def plain_options(options: ContainerOptions) -> dict[str, Any]:
+    """The options as JSON has them; `options_from` is the way back."""
+    fields = options._asdict()
+    fields["mounts"] = [mount._asdict() for mount in options.mounts]
+    fields["gpus"] = None if options.gpus is None else {"number": options.gpus.number, "ids": list(options.gpus.ids)}
+    return fields
+
+
+def options_from(fields: Mapping[str, Any]) -> ContainerOptions:
+    """The options that `plain_options` made these fields of."""
+    gpus = fields.get("gpus")
+    return ContainerOptions(
+        **{
+            **fields,
+            "mounts": tuple(Mount(**mount) for mount in fields.get("mounts", ())),
+            "gpus": None if gpus is None else Gpus(gpus["number"], tuple(gpus["ids"])),
+        }
+    )

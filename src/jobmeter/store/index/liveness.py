@@ -25,9 +25,15 @@ def writer_lives(header: Mapping[str, Any], written: float, machine: Machine = T
 
 
 def is_elsewhere(header: Mapping[str, Any]) -> bool:
-    """Whether it was written on another machine, whose processes cannot be seen from here."""
-    host = header.get("host")
-    return "writer" in header and (not isinstance(host, dict) or host.get("name") != os.uname().nodename)
+    """Whether it was written on another machine, whose processes cannot be seen from here.
+
+    That is the machine where the job ran, unless the writer names its own: the runner of a workflow does.
+    """
+    writer, host = header.get("writer"), header.get("host")
+    written_on = writer.get("host") if isinstance(writer, dict) else None
+    if written_on is None and isinstance(host, dict):
+        written_on = host.get("name")
+    return "writer" in header and written_on != os.uname().nodename
 
 
 def _process_lives(pid: int, start: object, machine: Machine) -> bool:

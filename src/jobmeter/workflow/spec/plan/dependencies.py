@@ -6,6 +6,7 @@ import fnmatch
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from jobmeter.errors import quote
 from jobmeter.suggestion import suggest
@@ -100,37 +101,22 @@ class Neighbours:
 
 
 def find_cycle(blocked_by: Sequence[tuple[int, ...]]) -> list[int]:
-    """The numbers of jobs that wait for each other in a circle, each for the next; empty when there is no such.
+    """The numbers of jobs that wait for each other, each for the one before it; the first is also the last.
 
-    `blocked_by` has at position n - 1 what job n waits for.
+    Empty when there is no such circle. `blocked_by` has at position n - 1 what job n waits for, ascending.
     """
-    waiting = [len(set(before)) for before in blocked_by]
-    after: dict[int, list[int]] = {}
-    for number, before in enumerate(blocked_by, 1):
-        for other in set(before):
-            after.setdefault(other, []).append(number)
-    free = [number for number, count in enumerate(waiting, 1) if count == 0]
-    done = 0
-    while free:
-        done += 1
-        for number in after.get(free.pop(), ()):
-            waiting[number - 1] -= 1
-            if waiting[number - 1] == 0:
-                free.append(number)
-    if done == len(blocked_by):
-        return []
-    # Each of those left waits for another one left: whoever goes on along them comes round.
-    number = next(number for number, count in enumerate(waiting, 1) if count)
-    seen: dict[int, int] = {}
-    while number not in seen:
-        seen[number] = len(seen)
-        number = next(other for other in blocked_by[number - 1] if waiting[other - 1])
-    return list(seen)[seen[number] :]
+    if all(not before or before[-1] < number for number, before in enumerate(blocked_by, 1)):
+        return []  # as most people write them: each waits for earlier ones alone
+    try:
+        TopologicalSorter(dict(enumerate(blocked_by, 1))).prepare()
+    except CycleError as error:
+        cycle: list[int] = error.args[1]
+        return cycle
+    return []
 
 
 def cycle_text(names: Sequence[str]) -> str:
     """`a → b → a`, in the order in which the jobs would run; of a long circle only the beginning."""
-    order = [names[0], *reversed(names[1:]), names[0]] if len(names) > 1 else [names[0], names[0]]
-    if len(order) > _MOST_NAMED + 1:
-        order = [*order[: _MOST_NAMED - 1], "…", order[-1]]
-    return " → ".join(order)
+    if len(names) > _MOST_NAMED + 1:
+        names = [*names[: _MOST_NAMED - 1], "…", names[-1]]
+    return " → ".join(names)

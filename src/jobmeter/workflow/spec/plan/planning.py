@@ -118,7 +118,9 @@ def _linked(spec: Spec, drafts: list[Draft], problems: _Problems) -> list[Job]:
     circle = find_cycle([job.blocked_by for job in jobs])
     if circle:
         entry = drafts[circle[0] - 1].entry
-        told = f"these jobs wait for each other: {cycle_text([jobs[number - 1].name for number in circle])}"
-        problems.add(Problem(told), "jobs", entry, waits_field(spec.jobs[entry])[0])
+        text = cycle_text([jobs[number - 1].name for number in circle])
+        problems.add(
+            Problem(f"these jobs wait for each other: {text}"), "jobs", entry, waits_field(spec.jobs[entry])[0]
+        )
     problems.raise_any()
     return jobs
