@@ -42,11 +42,10 @@ def load_engine(name: str, options: Mapping[str, str] = {}) -> Engine:
     plugins = plugin_names()
     if name in plugins:
         return load_plugin(plugins[name], options)
-    import difflib
+    from jobmeter.suggestion import suggest
 
     names = [*BUILTIN, *plugins]
-    nearest = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {nearest[0]!r}?" if nearest else f"There are: {', '.join(names)}."
+    hint = suggest(name, names, f"There are: {', '.join(names)}.")
     raise UsageError(f"--engine: there is no engine {name!r}. {hint}")
 
 
@@ -54,8 +53,12 @@ def survey_engines() -> list[EngineReport]:
     """Every engine, built in or of another package, and whether it can be used here."""
     from jobmeter.engines.plugins import plugin_names
 
-    reports = []
-    for name in dict.fromkeys([*BUILTIN, *plugin_names()]):
+    reports, plugins = [], []
+    try:
+        plugins = list(plugin_names())
+    except UsageError as reason:
+        reports.append(EngineReport("plug-ins", False, str(reason)))
+    for name in dict.fromkeys([*BUILTIN, *plugins]):
         try:
             engine = load_engine(name)
             engine.check()
