@@ -1,4 +1,4 @@
-"""Writes the order of sources of each headline figure into docs/record.md, from the table in `analyse/headline_table.py`."""
+"""Writes the sources of each headline figure into docs/record.md, from the table in `analyse/headline_table.py`."""
 
 from __future__ import annotations
 
