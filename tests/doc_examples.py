@@ -115,7 +115,7 @@ def shows(shown: list[str], printed: list[str]) -> bool:
     expected = _masked(shown)
     actual = _masked(printed)
     if not any(_WASTE.match(line) for line in expected):
-        actual = _masked([line for line in actual if not _WASTE.match(line)])
+        actual = _trimmed([line for line in actual if not _WASTE.match(line)])
     if ANY_LINES not in expected:
         return expected == actual
     first, *others = _parts(expected)
@@ -133,12 +133,13 @@ def shows(shown: list[str], printed: list[str]) -> bool:
 
 
 def _masked(lines: list[str]) -> list[str]:
-    masked = [mask(line) for line in lines]
-    while masked and not masked[-1]:
-        masked.pop()
-    while masked and not masked[0]:
-        masked.pop(0)
-    return masked
+    return _trimmed([mask(line) for line in lines])
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """Without empty lines at the beginning and at the end."""
+    filled = [number for number, line in enumerate(lines) if line]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
 def _parts(lines: list[str]) -> list[list[str]]:

@@ -62,3 +62,15 @@ def test_an_ellipsis_stands_for_any_lines() -> None:
 
 def test_a_line_that_is_not_printed_any_more_is_noticed() -> None:
     assert not shows(["a", "…", "memory min  2 MiB", "…", "d"], ["a", "memory mean  2 MiB", "d"])
+
+
+def test_waste_that_only_a_slow_machine_reports_does_not_count() -> None:
+    printed = [
+        "All stayed below",
+        "",
+        "Requested more than needed:",
+        "  a: requested 2 CPUs: 1 less would free 1 core-h a run",
+    ]
+    assert shows(["All stayed below"], printed)
+    assert not shows(["All stayed below"], ["All stayed below", "", "1 job failed"])
+    assert shows(["id  cpu", "ab  1 s  2 s"], ["id  cpu", "ab  1 s   2 s"])
