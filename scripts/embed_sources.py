@@ -9,6 +9,7 @@ from pathlib import Path
 from jobmeter.analyse.headline_table import HEADLINE, HeadlineFigure
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "record.md"
+_STATISTICS = {"min": "minimum"}
 _MARKED = re.compile(r"(<!-- sources -->\n).*?(<!-- end of sources -->)", re.DOTALL)
 
 
@@ -24,7 +25,10 @@ def table() -> Iterator[str]:
 def _meaning(row: HeadlineFigure) -> str:
     """The rule of a figure that has one, in the words of its function; else the statistic of a measurement."""
     rule = (row.reduce.__doc__ or "").strip() if row.reduce is not None else ""
-    return " ".join(rule.split()) or f"The {row.statistic} of the first source that was measured."
+    return (
+        " ".join(rule.split())
+        or f"The {_STATISTICS.get(row.statistic, row.statistic)} of the first source that was measured."
+    )
 
 
 def embedded(text: str) -> str:
