@@ -68,7 +68,7 @@ def parse_block(text: str, exit_code: int = 0) -> list[Example]:
 
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?"
-_UNIT = r"(?: ?(?:ms|min|s|h|m|d|[KMGT]iB|[KMGT]?B|GB-h|%|[KMG])(?![\w/]))?"
+_UNIT = r"(?: ?(?:ms|min|s|h|m|d|[KMGT]iB|[KMGT]?B|GB-h|%|[KMGkg])(?![\w/]))?"
 _MASKS = (
     (r"\x1b\[[0-9;]*m", ""),
     (r"/home/ada/\.local/share/jobmeter|~/\.local/share/jobmeter", "STORE"),
@@ -76,6 +76,7 @@ _MASKS = (
     (r"by \S+ on \S+", "by USER on HOST"),
     (r'("user": |"host": )"[^"]*"', r'\1"NAME"'),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?", "TIME"),
+    (r"\bPT(?:\d+[HMS])+", "DURATION"),
     (r"(?<![\w-])[a-z0-9]{12}(?![\w-])", "ID"),
     (r"-[a-z0-9]{6}\.", "-ID."),
     (r"[▁▂▃▄▅▆▇█]+", "BARS"),

@@ -28,6 +28,7 @@ def test_the_exit_code_is_0_unless_the_example_shows_another() -> None:
          "  memory  at least 9 MiB at the peak, 1 % of the 1 GiB requested [at least, rusage]"),
         ("fit  Memory  100.00 MB  ≥ 163.11 MB  +63.1%", "fit  Memory  100.00 MB  158.00 MB  +58.0%"),
         ("Runtime  1m 0s  0.25s", "Runtime  2h 45m 0s  3s"),
+        ("{memory: 32g, runtime: PT2H}", "{memory: 224m, runtime: PT1M14S}"),
     ],
 )  # fmt: skip
 def test_what_differs_between_machines_is_masked(one: str, other: str) -> None:
