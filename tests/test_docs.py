@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import subprocess
@@ -9,20 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from scripts import embed_api
+from scripts import embed_api, embed_sources
 from scripts.embed_help import embedded, pages, undocumented
 
 from jobmeter.settings import SETTINGS
+from tests.doc_examples import Example, blocks, examples, mask, shows
 from tests.running import ROOT, environment, workplace
 from tests.waiting import LONG
 
 README = Path(ROOT, "README.md")
 PAGES = [README, *pages()]
-FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return [content for found, content in FENCED.findall(page.read_text()) if found == language]
 
 
 def having(language: str) -> list[Path]:
@@ -35,15 +32,25 @@ def named(page: Path) -> str:
 
 @pytest.fixture
 def sandbox() -> tuple[str, dict[str, str]]:
+    return new_sandbox()
+
+
+def new_sandbox() -> tuple[str, dict[str, str]]:
     """A directory as the examples expect it, and an environment in which `jobmeter` is this one."""
     folder = workplace()
     os.symlink(f"{ROOT}/examples", f"{folder}/examples")
-    Path(folder, "Makefile").write_text("all:\n\t@:\n")
+    Path(folder, "Makefile").write_text("all test:\n\t@:\n")
     os.mkdir(f"{folder}/bin")
     Path(folder, "bin", "jobmeter").write_text(f'#!/bin/sh\nexec {sys.executable} -m jobmeter "$@"\n')
     os.chmod(f"{folder}/bin/jobmeter", 0o755)
     path = f"{folder}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     return folder, {**environment(), "HOME": folder, "PATH": path}
+
+
+def difference(example: Example, printed: str) -> str:
+    """The output that is shown and that which is printed, both masked, and at last as printed."""
+    lines = difflib.ndiff([mask(line) for line in example.output], [mask(line) for line in printed.splitlines()])
+    return "\n".join([*lines, "", printed])
 
 
 def test_every_command_has_a_page_with_its_help() -> None:
@@ -57,6 +64,30 @@ def test_embedded_help_is_what_the_command_prints(page: Path) -> None:
 
 def test_the_api_page_is_made_from_the_docstrings() -> None:
     assert embed_api.PAGE.read_text() == embed_api.embedded(embed_api.PAGE.read_text()), "python3 scripts/embed_api.py"
+
+
+def test_the_order_of_sources_is_that_of_the_code() -> None:
+    text = embed_sources.PAGE.read_text()
+    assert "`cgroup_cpu_seconds`, `perf_cpu_seconds`" in text
+    assert text == embed_sources.embedded(text), "python3 -m scripts.embed_sources"
+
+
+def test_files_that_are_named_exist() -> None:
+    for page in PAGES:
+        for path in re.findall(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|c))`", page.read_text()):
+            places = (Path(ROOT), Path(ROOT, "src", "jobmeter"))
+            assert any((place / path).exists() for place in places), f"{page.name}: {path}"
+
+
+def test_the_folders_of_the_design_are_those_there_are() -> None:
+    layout = blocks(Path(ROOT, "docs", "design.md"), "")[0].text
+    named = set(re.findall(r"^  (\w+)/ ", layout, re.MULTILINE))
+    package = Path(ROOT, "src", "jobmeter")
+    assert named == {each.parent.name for each in package.glob("*/__init__.py")}
+    modules = {each.stem for each in package.glob("*.py") if not each.stem.startswith("__")}
+    assert modules == {*re.findall(r"\w+", layout.splitlines()[1]), "api"}
+    for folder in re.findall(r"\b(\w+/\w+)/", "\n".join(layout.splitlines()[1:])):
+        assert (package / folder).is_dir(), folder
 
 
 def test_every_variable_that_is_read_is_documented() -> None:
@@ -76,21 +107,24 @@ def test_the_settings_that_are_documented_are_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("page", having("console"), ids=named)
-def test_commands_that_are_shown_work(page: Path, sandbox: tuple[str, dict[str, str]]) -> None:
+def test_examples_print_what_they_show(page: Path, sandbox: tuple[str, dict[str, str]]) -> None:
     folder, settings = sandbox
-    for block in blocks(page, "console"):
-        for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
-            done = subprocess.run(
-                ["bash", "-c", line],
-                cwd=folder,
-                env=settings,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=LONG,
-            )
-            assert done.returncode in (0, 1), f"{line}\n{done.stderr}"
-            assert "Traceback" not in done.stderr, line
+    for example in examples(page):
+        done = subprocess.run(
+            ["bash", "-c", example.command],
+            cwd=folder,
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=LONG,
+        )
+        printed = done.stdout.replace(folder, "/home/ada")
+        assert done.returncode == example.exit_code, f"$ {example.command}\n{printed}"
+        assert "Traceback" not in printed, example.command
+        if example.output:
+            assert shows(example.output, printed.splitlines()), f"$ {example.command}\n{difference(example, printed)}"
 
 
 @pytest.mark.parametrize("page", having("python"), ids=named)
@@ -98,7 +132,7 @@ def test_python_that_is_shown_works(page: Path, sandbox: tuple[str, dict[str, st
     folder, settings = sandbox
     for block in blocks(page, "python"):
         done = subprocess.run(
-            [sys.executable, "-c", block],
+            [sys.executable, "-c", block.text],
             cwd=folder,
             env=settings,
             capture_output=True,
@@ -107,6 +141,13 @@ def test_python_that_is_shown_works(page: Path, sandbox: tuple[str, dict[str, st
             timeout=LONG,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_every_page_of_a_command_shows_an_example_with_its_output() -> None:
+    """Except for containers: these examples need a container runtime and an image."""
+    for page in pages():
+        if "<!-- help:" in page.read_text() and page.name not in ("container.md", "workflow.md"):
+            assert any(example.output for example in examples(page)), f"{page.name} shows no output"
 
 
 def test_links_between_pages_lead_somewhere() -> None:
