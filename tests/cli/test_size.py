@@ -149,7 +149,7 @@ def test_nothing_is_advised_for_a_job_that_never_completed(jobmeter: Commands, t
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
     done = jobmeter("size", "--apply", str(spec))
-    assert (0, True) == (done.code, "it stays as it is" in done.err)
+    assert (0, True) == (done.code, "its request is not changed" in done.err)
     small, large = (each.requirement for each in load_plan(str(spec)).jobs)
     assert (8 * GIB, 600, None) == (small.memory_bytes, small.runtime_seconds, small.cpus)
     assert ((large.memory_bytes or 0) >= 16 * GIB, 8, 7200) == (True, large.cpus, large.runtime_seconds)

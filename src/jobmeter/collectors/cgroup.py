@@ -138,9 +138,9 @@ class CgroupSource:
 
     def missing(self) -> dict[str, str]:
         """Keys that this group has no file for."""
-        found = self.read(Moment(time.monotonic()))
+        values = self.read(Moment(time.monotonic()))
         why = f"cgroup v{self._group.version} of this kernel does not tell it"
-        missing = dict.fromkeys(self._wanted - found.keys() - {CPU_PERCENT.key}, why)
+        missing = dict.fromkeys(self._wanted - values.keys() - {CPU_PERCENT.key}, why)
         if OUTER_CPU.key in missing:
             missing[OUTER_CPU.key] = "a job gets a cgroup of its own here, which counts its CPU time alone"
         return missing
@@ -152,29 +152,29 @@ class CgroupSource:
         if not (self._wanted & _MEMORY and self._peeks.covers()):
             return {}
         with self._peeks:
-            return _known(self._memory())
+            return _present(self._memory())
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         return self.read(moment)
 
     def read(self, moment: Moment) -> Readings:
         group = self._group
-        found: dict[str, float | None] = {
+        values: dict[str, float | None] = {
             MEM_PEAK.key: group.memory_peak(),
             OOM_KILLS.key: group.oom_kills(),
             PIDS_PEAK.key: group.pids_peak(),
             HUGETLB_PEAK.key: group.hugetlb_peak(),
         }
         if HUGETLB.key in self._wanted:
-            found[HUGETLB.key] = group.hugetlb()
+            values[HUGETLB.key] = group.hugetlb()
         if self._wanted & _MEMORY:
-            found |= self._memory()
-        found |= self._cpu()
+            values |= self._memory()
+        values |= self._cpu()
         if self._wanted & _IO and (io := group.io()) is not None:
-            found |= {READ.key: io.read, WRITE.key: io.written}
+            values |= {READ.key: io.read, WRITE.key: io.written}
         for key in self._wanted & _PRESSURES.keys():
-            found[key] = group.pressure_seconds(_PRESSURES[key])
-        return _known(found)
+            values[key] = group.pressure_seconds(_PRESSURES[key])
+        return _present(values)
 
     def _memory(self) -> dict[str, float | None]:
         memory = self._group.memory()
@@ -257,5 +257,5 @@ class OuterSource:
         return
 
 
-def _known(found: dict[str, float | None]) -> Readings:
-    return {key: value for key, value in found.items() if value is not None}
+def _present(values: dict[str, float | None]) -> Readings:
+    return {key: value for key, value in values.items() if value is not None}

@@ -90,26 +90,26 @@ class ContainerSource:
 
     def __init__(self, container: ContainerHandle) -> None:
         self._container = container
-        self._ask = threading.Event()
+        self._requested = threading.Event()
         self._closed = False
         self._answer: dict[str, float] = {}
         self._error: JobmeterError | None = None
         self._base: dict[str, float] | None = None if container.already_ran else {}
-        self._ask.set()
+        self._requested.set()
         threading.Thread(target=self._run, name="jobmeter-container", daemon=True).start()
 
     def _run(self) -> None:
-        while self._ask.wait() and not self._closed:
-            self._ask.clear()
+        while self._requested.wait() and not self._closed:
+            self._requested.clear()
             try:
                 stats = self._container.stats()
             except JobmeterError as error:
                 self._error = error
                 continue
             if stats is not None:
-                self._keep(stats.by_key())
+                self._store(stats.by_key())
 
-    def _keep(self, answer: dict[str, float]) -> None:
+    def _store(self, answer: dict[str, float]) -> None:
         if self._base is None:
             self._base = {key: value for key, value in answer.items() if key in _COUNTERS}
         base = self._base
@@ -117,7 +117,7 @@ class ContainerSource:
         self._error = None
 
     def read(self, moment: Moment) -> Readings:
-        self._ask.set()
+        self._requested.set()
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -129,7 +129,7 @@ class ContainerSource:
 
     def close(self) -> None:
         self._closed = True
-        self._ask.set()
+        self._requested.set()
 
 
 def with_container(patterns: list[str] | None) -> list[str]:

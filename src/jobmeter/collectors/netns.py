@@ -53,8 +53,8 @@ class NetnsSource:
         except OSError:
             traffic = self._after_the_end()
         for name, (received, sent) in traffic.items():
-            known = self._last.get(name, (0, 0))
-            self._last[name] = max(received, known[0]), max(sent, known[1])
+            last = self._last.get(name, (0, 0))
+            self._last[name] = max(received, last[0]), max(sent, last[1])
         return self._totals()
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:

@@ -43,8 +43,8 @@ def _collectors(words: list[str], warn: Callable[[str], None]) -> list[Collector
     """The collectors that the words can mean. All of other packages only if need be: to find them takes long."""
     plugins = default_plugins()
     collectors = [*load_builtin(), *(plugins.collectors if plugins is not None else ())]
-    known = {"default", *(m.key for collector in collectors for m in collector.measurements)}
-    if not known.issuperset(words):
+    valid_words = {"default", *(m.key for collector in collectors for m in collector.measurements)}
+    if not valid_words.issuperset(words):
         return load_all(warn)
     for fault in plugins.faults if plugins is not None else ():
         warn(fault)

@@ -70,17 +70,17 @@ class PerfCollector:
 
     def missing(self, machine: Machine) -> dict[str, str]:
         """Keys that cannot be counted here, by this user."""
-        found = {}
+        reasons = {}
         for key, name in _EVENT_OF.items():
             try:
                 event = open_event(name, os.getpid())
             except NoData as reason:
-                found[key] = str(reason)
+                reasons[key] = str(reason)
                 continue
             event.close()
             if key == SWITCHES.key and event.user_only:
-                found[key] = _NOT_FOR_USERS
-        return found
+                reasons[key] = _NOT_FOR_USERS
+        return reasons
 
     def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
         return PerfSource(target, wanted)
@@ -100,7 +100,7 @@ class PerfSource:
         self._clock: Event | None = self._open("task_clock")  # None once it was stopped
         self._cost: PerfCost | None = None
         self._rate = CpuPercent(time.monotonic())
-        self._tells_rate = CPU_PERCENT.key in wanted
+        self._reports_rate = CPU_PERCENT.key in wanted
         self._machine = target.machine
         self._stolen_before = self._stolen() if STOLEN.key in wanted else None
         self._events: dict[str, Event] = {}
@@ -154,7 +154,7 @@ class PerfSource:
         seconds = self._clock.read() / 1e9
         readings: Readings = {CPU.key: round(seconds, 6)}
         percent = self._rate.update(before, seconds, time.monotonic())
-        if percent is not None and self._tells_rate:
+        if percent is not None and self._reports_rate:
             readings[CPU_PERCENT.key] = percent
         for key, event in self._events.items():
             readings[key] = event.read()

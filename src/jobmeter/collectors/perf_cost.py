@@ -28,7 +28,7 @@ _STAT_FILE = 20e-6
 """Seconds that it takes to read one of /proc."""
 
 
-_Who = TypeVar("_Who")
+_Key = TypeVar("_Key")
 
 
 class _Counts(NamedTuple):
@@ -145,6 +145,6 @@ def _cost(tasks: float, switches: float) -> float:
     return tasks * _OF_A_TASK + switches * _OF_A_SWITCH
 
 
-def _growth(before: dict[_Who, int], now: dict[_Who, int]) -> int:
+def _growth(before: dict[_Key, int], now: dict[_Key, int]) -> int:
     """The growth of each, and all of those that are new."""
-    return sum(max(count - before.get(who, 0), 0) for who, count in now.items())
+    return sum(max(count - before.get(key, 0), 0) for key, count in now.items())

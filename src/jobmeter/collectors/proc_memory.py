@@ -23,19 +23,19 @@ class HighMarks:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._highest: int | None = None
-        self._seen: dict[Identity, int] = {}
+        self._faults: dict[Identity, int] = {}
         self._allowance = Allowance(share=0.01, at_first=0.02)
 
     def update(self, alive: list[Process]) -> int | None:
-        stale = [p for p in alive if self._seen.get(p.identity) != p.stat.minor_faults]
+        stale = [p for p in alive if self._faults.get(p.identity) != p.stat.minor_faults]
         stale.sort(key=lambda process: process.stat.rss, reverse=True)
         for process in stale:
             if not self._allowance.covers():
                 break
             with self._allowance:
                 self._read(process)
-        if len(self._seen) > 2 * len(alive):
-            self._seen = {p.identity: self._seen[p.identity] for p in alive if p.identity in self._seen}
+        if len(self._faults) > 2 * len(alive):
+            self._faults = {p.identity: self._faults[p.identity] for p in alive if p.identity in self._faults}
         return self._highest
 
     def _read(self, process: Process) -> None:
@@ -43,7 +43,7 @@ class HighMarks:
             hwm = procfs.read_status(self._machine, process.identity.pid).hwm
         except OSError:
             return
-        self._seen[process.identity] = process.stat.minor_faults
+        self._faults[process.identity] = process.stat.minor_faults
         if hwm is not None and hwm > (self._highest or 0):
             self._highest = hwm
 

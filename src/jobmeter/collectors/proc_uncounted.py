@@ -48,9 +48,9 @@ class UncountedMemory:
         self._began = time.time()
         self._creators: set[int] = set()
         self._largest = 0
-        self._not_found = 0
+        self._unattributed = 0
         self._looked_at: tuple[object, ...] = ()
-        self._seen: tuple[list[ProcessStatus], OpenFiles]
+        self._last_search: tuple[list[ProcessStatus], OpenFiles]
         self.behind = False  # something may have changed and could not be looked at yet
         self._uses_it = False  # the job was seen to use shared memory or huge pages
 
@@ -63,7 +63,7 @@ class UncountedMemory:
     @property
     def doubtful(self) -> bool:
         """Whether the job uses such memory, and that of the machine grew by more than was found with it."""
-        return self._uses_it and self._not_found > max(_DOUBT, 0.05 * self._largest)
+        return self._uses_it and self._unattributed > max(_DOUBT, 0.05 * self._largest)
 
     def update(self, alive: list[Process], shares: list[SmapsRollup], *, moved: bool) -> Uncounted | None:
         """What is found now; `shares` may be empty, with `moved` some process left the group."""
@@ -87,11 +87,11 @@ class UncountedMemory:
             return None
         mark = _mark(hints, alive, noise)
         if pool or mark != self._looked_at:
-            seen = self._look(alive, with_files=pool or shmem_grown)
-            if seen is None:
+            search = self._look(alive, with_files=pool or shmem_grown)
+            if search is None:
                 return None
-            self._looked_at, self._seen = mark, seen
-        statuses, files = self._seen
+            self._looked_at, self._last_search = mark, search
+        statuses, files = self._last_search
         hugetlb = self._hugetlb(hints, alive, statuses, files) if pool else None
         extra = sum((status.swap or 0) + status.page_tables for status in statuses) + (hugetlb or 0)
         if shmem_grown:
@@ -106,8 +106,8 @@ class UncountedMemory:
         if memory is None:
             return None
         hugetlb = group.hugetlb() if pool else None
-        if pool and hugetlb is None and (seen := self._look(alive)) is not None:
-            hugetlb = self._hugetlb(hints, alive, *seen)
+        if pool and hugetlb is None and (search := self._look(alive)) is not None:
+            hugetlb = self._hugetlb(hints, alive, *search)
         # What moved took no charges along: its memory may be in both.
         base = max(memory.current - memory.file, sum(share.pss for share in shares))
         extra = (memory.swap or 0) + (0 if memory.with_hugetlb else hugetlb or 0)
@@ -142,7 +142,7 @@ class UncountedMemory:
         # Files may be mapped, or not: which of the pages are in both is not known.
         hugetlb = max(mapped, files.hugetlb)
         self._uses_it |= hugetlb > 0
-        self._not_found = max(self._not_found, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
+        self._unattributed = max(self._unattributed, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
         return hugetlb
 
     def _rollup(self, process: Process) -> SmapsRollup | None:
@@ -162,7 +162,7 @@ class UncountedMemory:
         grown = hints.shmem - self._at_first.shmem
         # Of what is mapped, some may be of these files, and some of them may be older than the job.
         unmapped = min(max(files.shmem - resident, 0) + segments, max(grown - mapped, 0))
-        self._not_found = max(self._not_found, grown - mapped - unmapped)
+        self._unattributed = max(self._unattributed, grown - mapped - unmapped)
         return unmapped
 
     def _remember(self, alive: list[Process]) -> None:
@@ -186,7 +186,7 @@ class UncountedMemory:
         if grown > _DOUBT:
             from jobmeter.kernel.shmem import has_new_file
 
-            self._not_found = max(self._not_found, grown - self._segments())
+            self._unattributed = max(self._unattributed, grown - self._segments())
             self._uses_it = self._uses_it or has_new_file(self._machine, os.getuid(), self._began)
 
 

@@ -104,17 +104,17 @@ class PsSource:
         self._hundredths = any(row.hundredths for row in everyone.values())
         # A shepherd is no part of the job, but on Linux inherits the accounts of all it waited for.
         counted = self._rows if self._hundredths else everyone
-        self._accounts = {who: self._account(who, row) for who, row in counted.items()}
+        self._accounts = {identity: self._account(identity, row) for identity, row in counted.items()}
         (self._milliseconds,) = self._ledger.update(self._accounts) or (0,)
         self._died_young |= not self._young <= self._rows.keys()
-        self._young = {who for who, row in self._rows.items() if row.alive and self._is_young(row)}
+        self._young = {identity for identity, row in self._rows.items() if row.alive and self._is_young(row)}
 
     def _is_young(self, row: PsLine) -> bool:
         return row.age is not None and row.age < _GROWN_UP and not row.hundredths
 
-    def _account(self, who: Identity, row: PsLine) -> Account:
+    def _account(self, identity: Identity, row: PsLine) -> Account:
         """What it used by now. One that ended may be shown with less, or with none."""
-        before = self._accounts.get(who)
+        before = self._accounts.get(identity)
         used = max(round(1000 * (row.cpu or 0.0)), before.used[0] if before else 0)
         if row.hundredths:
             return Account(row.ppid, used, 0, (used,))  # of the process alone: no parent takes it over

@@ -152,16 +152,16 @@ class PsutilSource:
     def _look(self) -> None:
         """Find who belongs to the job now, and read them all, parents first."""
         present = {process: self._member(process) for process in self._processes()}
-        gone = list(self._members.values())
+        former = list(self._members.values())
         # Who is reaped between a reading of its parent and its own is in neither: then all are read once more.
         for _ in range(_PASSES):
             self._read_shepherd()
             vanished = [process for process, member in present.items() if not self._read(member)]
-            gone += [present.pop(process) for process in vanished]
+            former += [present.pop(process) for process in vanished]
             if not vanished:
                 break
         self._members = present
-        self._note_times([member for member in gone if member.cpu is not None])
+        self._note_times([member for member in former if member.cpu is not None])
         shepherd = {} if self._target.root_is_job else {Identity(self._target.root, 0): self._shepherd}
         accounts = {member.identity: member.account() for member in present.values()}
         (self._milliseconds,) = self._ledger.update({**shepherd, **accounts}) or (0,)
@@ -174,33 +174,33 @@ class PsutilSource:
         except self._psutil.Error:
             return _Member(process, time.time())
 
-    def _note_times(self, gone: list[_Member]) -> None:
+    def _note_times(self, former: list[_Member]) -> None:
         """Since when the new ones live, and until when those lived that have ended."""
         now, wall = time.monotonic(), time.time()
-        for member in (*self._members.values(), *gone):
+        for member in (*self._members.values(), *former):
             if not member.since:
                 # It was not there at the last look.
                 age = wall - member.born - self._skew
                 member.since = min(max(now - age, self._lived), now)
         zombies = [member for member in self._members.values() if member.zombie]
-        ended = [member for member in (*zombies, *gone) if member.ended is None]
+        ended = [member for member in (*zombies, *former) if member.ended is None]
         # A shepherd reports the end of its child at once.
         main = None if self._target.root_is_job else self._target.main
         announced = any(member.process.pid == main for member in ended)
         for member in ended:
             member.ended = end_between(max(self._lived, member.since), now, announced=announced)
-        for member in gone:
+        for member in former:
             self._ended.add(member.use(now))
         self._lived = now
 
     def _processes(self) -> list[Process]:
-        found: dict[Process, None] = dict.fromkeys([self._root] if self._target.root_is_job else [])
-        found |= dict.fromkeys(self._below(self._root))
+        processes: dict[Process, None] = dict.fromkeys([self._root] if self._target.root_is_job else [])
+        processes |= dict.fromkeys(self._below(self._root))
         # Where nobody adopts orphans (macOS) they are no longer below the root, but were.
         for member in list(self._members.values()):
-            if member.process not in found and member.process.is_running():
-                found |= dict.fromkeys([member.process, *self._below(member.process)])
-        return list(found)
+            if member.process not in processes and member.process.is_running():
+                processes |= dict.fromkeys([member.process, *self._below(member.process)])
+        return list(processes)
 
     def _below(self, process: Process) -> list[Process]:
         try:

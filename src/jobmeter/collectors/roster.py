@@ -74,14 +74,14 @@ class Roster:
     def __init__(
         self,
         machine: Machine,
-        known: dict[int, str],
+        names: dict[int, str],
         *,
         announced: int | None = None,
         clock: Callable[[], float] = _boot_time,
     ) -> None:
-        """`known` are command lines by pid that need not be read; the end of `announced` is looked at as it happens."""
+        """`names` are command lines by pid that need not be read; the end of `announced` is looked at as it happens."""
         self._machine = machine
-        self._known = known
+        self._names = names
         self._announced = announced
         self._clock = clock
         self._began = self._lived = clock()  # everyone in `_live` that has not ended was alive at `_lived`
@@ -99,10 +99,10 @@ class Roster:
         self._lived = self._clock()
 
     def update(self, present: list[Process], vanished: list[Process]) -> None:
-        """Take a look at the job: who is there, as a zombie too, and who was at the last look and is gone."""
+        """Take a look at the job: who is there, as a zombie too, and who was at the last look and has vanished."""
         now = self._clock()
-        gone = [entry for process in vanished if (entry := self._live.pop(process.identity, None)) is not None]
-        ended = [entry for entry in gone if entry.ended is None]
+        removed = [entry for process in vanished if (entry := self._live.pop(process.identity, None)) is not None]
+        ended = [entry for entry in removed if entry.ended is None]
         for process in present:
             entry = self._live.get(process.identity)
             stat = process.stat
@@ -120,15 +120,15 @@ class Roster:
         announced = any(entry.process.identity.pid == self._announced for entry in ended)
         for entry in ended:
             entry.ended = end_between(max(self._lived, entry.since), now, announced=announced)
-        for entry in gone:
+        for entry in removed:
             self._ended.add(self._use(entry))
         self._lived = now
 
     def _read_cmd(self, process: Process, *, few: bool) -> str:
         """The command line; of many processes that did nothing so far, the name will do."""
         pid = process.identity.pid
-        if pid in self._known:
-            return self._known[pid]
+        if pid in self._names:
+            return self._names[pid]
         try:
             if not few and not process.stat.user + process.stat.system:
                 return procfs.parse_cmdline(b"", process.stat.comm)

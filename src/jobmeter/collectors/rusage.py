@@ -50,11 +50,13 @@ class RusageSource:
         if not ending.reaped:
             return {}
         readings: Readings = {
-            CPU.key: [round(who.user_seconds + who.system_seconds, 6) for who in ending.reaped],
-            USER.key: [who.user_seconds for who in ending.reaped],
-            SYSTEM.key: [who.system_seconds for who in ending.reaped],
+            CPU.key: [round(process.user_seconds + process.system_seconds, 6) for process in ending.reaped],
+            USER.key: [process.user_seconds for process in ending.reaped],
+            SYSTEM.key: [process.system_seconds for process in ending.reaped],
         }
-        largest = [who.maxrss_bytes for who in ending.reaped if who.maxrss_bytes > ending.launcher_bytes * _NOISE]
+        largest = [
+            process.maxrss_bytes for process in ending.reaped if process.maxrss_bytes > ending.launcher_bytes * _NOISE
+        ]
         if largest:
             readings[MAXRSS.key] = largest
         return readings

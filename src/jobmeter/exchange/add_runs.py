@@ -16,7 +16,7 @@ from sqlalchemy import select
 from jobmeter.errors import UsageError
 from jobmeter.exchange.detect import READERS, recognise
 from jobmeter.exchange.duct import info_path
-from jobmeter.exchange.foreign import Items, Run, Unusable
+from jobmeter.exchange.foreign import ForeignRun, Items, UnusableRow
 from jobmeter.store import Store
 from jobmeter.store.index.tables import job_metadata
 
@@ -89,7 +89,7 @@ def items(file: InputFile) -> Items:
 def add_runs(store: Store, contents: Items, warn: Callable[[str], None]) -> ImportCounts:
     """Add the runs that the store does not have yet; warn of each that cannot be used, and go on."""
     counts = {"new": 0, "known": 0, "unusable": 0, "unfinished": 0}
-    waiting: dict[str, Run] = {}
+    waiting: dict[str, ForeignRun] = {}
 
     def add_waiting() -> None:
         new = _missing(store, waiting)
@@ -102,10 +102,10 @@ def add_runs(store: Store, contents: Items, warn: Callable[[str], None]) -> Impo
         waiting.clear()
 
     for item in contents:
-        if isinstance(item, Unusable):
+        if isinstance(item, UnusableRow):
             counts["unusable"] += 1
             warn(f"{item.where}: {item.why}")
-        elif not isinstance(item, Run):
+        elif not isinstance(item, ForeignRun):
             counts["unfinished"] += 1
         elif item.record["id"] in waiting:
             counts["known"] += 1
@@ -118,7 +118,7 @@ def add_runs(store: Store, contents: Items, warn: Callable[[str], None]) -> Impo
     return ImportCounts(**counts)
 
 
-def _missing(store: Store, runs: dict[str, Run]) -> list[Run]:
+def _missing(store: Store, runs: dict[str, ForeignRun]) -> list[ForeignRun]:
     """Those of the runs that the store does not have."""
     ids, stored_ids = list(runs), set()
     for begin in range(0, len(ids), _IDS_AT_ONCE):

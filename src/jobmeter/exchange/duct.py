@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jobmeter.exchange.cells import MOST_BYTES, MOST_PERCENT, MOST_SECONDS, BadCell, checked, checked_moment, moment
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, gauge, run_of
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Measurement, Outcome, Status
 
@@ -55,11 +55,11 @@ def read(path: str, file: BinaryIO) -> Items:
             raise BadCell("is not an info.json of con-duct")
         yield run_of(_facts(path, info))
     except UnicodeDecodeError:
-        yield Unusable(path, "is not UTF-8 text")
+        yield UnusableRow(path, "is not UTF-8 text")
     except ValueError as error:
-        yield Unusable(path, f"is not whole JSON ({error})")
+        yield UnusableRow(path, f"is not whole JSON ({error})")
     except BadCell as bad:
-        yield Unusable(path, str(bad))
+        yield UnusableRow(path, str(bad))
 
 
 def _facts(path: str, info: dict[str, Any]) -> Facts:
@@ -128,8 +128,8 @@ def _host(system: dict[str, Any]) -> Host:
         "memory_bytes": system.get("memory_total"),
         "kernel": kernel or None,
     }
-    known: Host = {name: value for name, value in host.items() if value is not None}  # type: ignore[assignment]
-    return known
+    present: Host = {name: value for name, value in host.items() if value is not None}  # type: ignore[assignment]
+    return present
 
 
 def _figures(summary: dict[str, Any], windows: list[JournalWindow]) -> Figures:

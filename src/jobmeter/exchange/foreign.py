@@ -24,7 +24,7 @@ Figures = list[tuple[Measurement, dict[str, float]]]
 """What was measured, each with what is known of it: peak, mean, total."""
 
 
-class Run(NamedTuple):
+class ForeignRun(NamedTuple):
     """One run to keep: its record, the descriptions of its measurements, its time series."""
 
     record: Record
@@ -33,7 +33,7 @@ class Run(NamedTuple):
     notes: tuple[str, ...] = ()  # what of it could not be read
 
 
-class Unusable(NamedTuple):
+class UnusableRow(NamedTuple):
     """A row, or a whole log, that makes no run."""
 
     where: str
@@ -46,7 +46,7 @@ class Unfinished(NamedTuple):
     where: str
 
 
-Item = Union[Run, Unusable, Unfinished]
+Item = Union[ForeignRun, UnusableRow, Unfinished]
 Items = Iterator[Item]
 
 
@@ -74,7 +74,7 @@ class Facts(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def run_of(facts: Facts) -> Run:
+def run_of(facts: Facts) -> ForeignRun:
     """The run that these facts tell of."""
     summary = {
         measurement.key: {"unit": measurement.unit, "kind": measurement.kind.value, **fields}
@@ -109,7 +109,7 @@ def run_of(facts: Facts) -> Run:
         wall_seconds=facts.wall_seconds,
         ended=ended,
     )
-    return Run(record, described, facts.windows, facts.notes)
+    return ForeignRun(record, described, facts.windows, facts.notes)
 
 
 def _both_ends(facts: Facts) -> tuple[float | None, float | None]:

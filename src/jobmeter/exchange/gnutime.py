@@ -9,7 +9,18 @@ from typing import BinaryIO, NamedTuple
 
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, clock, count, number
-from jobmeter.exchange.foreign import FILE_TIME, Facts, Figures, Item, Items, Unusable, counter, decoded, gauge, run_of
+from jobmeter.exchange.foreign import (
+    FILE_TIME,
+    Facts,
+    Figures,
+    Item,
+    Items,
+    UnusableRow,
+    counter,
+    decoded,
+    gauge,
+    run_of,
+)
 from jobmeter.model import Across, Measurement, Outcome, Quality, Status
 
 SOURCE = "gnutime"
@@ -60,14 +71,14 @@ def read(path: str, file: BinaryIO) -> Items:
     made: list[Item] = []
     # The last was written when the file was; those before it no later than the next began.
     for order, block in reversed(list(enumerate(blocks))):
-        if isinstance(block, Unusable):
+        if isinstance(block, UnusableRow):
             made.append(block)
             ended = None
             continue
         try:
             facts = _facts(path, block, order, ended)
         except BadCell as bad:
-            made.append(Unusable(f"{path}: line {block.line}", str(bad)))
+            made.append(UnusableRow(f"{path}: line {block.line}", str(bad)))
             ended = None
             continue
         made.append(run_of(facts))
@@ -75,14 +86,14 @@ def read(path: str, file: BinaryIO) -> Items:
     yield from reversed(made)
 
 
-def _blocks(path: str, file: BinaryIO) -> Iterator[_Block | Unusable]:
+def _blocks(path: str, file: BinaryIO) -> Iterator[_Block | UnusableRow]:
     block: _Block | None = None
     before: str | None = None
     open_command = False
     for line, text in decoded(file):
         if text is None:
             if block is not None:
-                yield Unusable(f"{path}: line {line}", "is not UTF-8 text")
+                yield UnusableRow(f"{path}: line {line}", "is not UTF-8 text")
                 block = None
             continue
         if text.startswith(OPENING):
@@ -104,8 +115,8 @@ def _blocks(path: str, file: BinaryIO) -> Iterator[_Block | Unusable]:
         yield _torn(path, block)
 
 
-def _torn(path: str, block: _Block) -> Unusable:
-    return Unusable(f"{path}: line {block.line}", "the report that begins here has no end (no 'Exit status')")
+def _torn(path: str, block: _Block) -> UnusableRow:
+    return UnusableRow(f"{path}: line {block.line}", "the report that begins here has no end (no 'Exit status')")
 
 
 def _facts(path: str, block: _Block, order: int, ended: float | None) -> Facts:

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, moment, number
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, decoded, gauge, run_of
 from jobmeter.exchange.slurm_job import SacctRow, outcome, requirement, state_of, still_runs
 from jobmeter.model import Across, Measurement, Quality, Status
 
@@ -56,12 +56,12 @@ def read(path: str, file: BinaryIO) -> Items:
     job_ids: set[str] = set()
     written = os.fstat(file.fileno()).st_mtime
     for job in _jobs(path, file):
-        if isinstance(job, Unusable):
+        if isinstance(job, UnusableRow):
             yield job
             continue
         where = f"{path}: line {job.line}"
         if not job.own and job.id in job_ids:
-            yield Unusable(where, f"a step of job {job.id} stands apart from it. Sort the rows by job")
+            yield UnusableRow(where, f"a step of job {job.id} stands apart from it. Sort the rows by job")
             continue
         job_ids.add(job.id)
         try:
@@ -70,10 +70,10 @@ def read(path: str, file: BinaryIO) -> Items:
             else:
                 yield run_of(_facts(where, job, written))
         except BadCell as bad:
-            yield Unusable(where, f"job {job.id}: {bad}")
+            yield UnusableRow(where, f"job {job.id}: {bad}")
 
 
-def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | Unusable]:
+def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | UnusableRow]:
     """Rows put together; a bad one costs its job only if it is the job's own."""
     columns: list[str] | None = None
     job: SlurmJob | None = None
@@ -85,19 +85,19 @@ def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | Unusable]:
                 raise UsageError(f"{where}: names no column JobID. Make it with `sacct -P`, without --noheader.")
             continue
         if text is None:
-            yield Unusable(where, "is not UTF-8 text")
+            yield UnusableRow(where, "is not UTF-8 text")
             continue
         if not text.strip():
             continue
         cells = text.split("|")
         if len(cells) != len(columns):
-            yield Unusable(where, f"has {len(cells)} cells where the header has {len(columns)}")
+            yield UnusableRow(where, f"has {len(cells)} cells where the header has {len(columns)}")
             continue
         row = {name: cell.strip() for name, cell in zip(columns, cells) if cell.strip() not in _UNKNOWN}
         name = next((row[column] for column in _IDS if column in row), "")
         base, _, step = name.partition(".")
         if not base:
-            yield Unusable(where, "has no job id")
+            yield UnusableRow(where, "has no job id")
         elif job is not None and step and base == job.id:
             job.steps.append({**row, "step": step})
         else:

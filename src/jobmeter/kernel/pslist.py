@@ -152,11 +152,11 @@ class ListedTree:
         children: dict[int, list[int]] = {}
         for row in rows:
             children.setdefault(row.ppid, []).append(row.pid)
-        known = [pid for pid, before in self.members.items() if pid in present and _same(before, present[pid])]
-        births = {pid: self.births[pid] for pid in known}
+        alive = [pid for pid, before in self.members.items() if pid in present and _same(before, present[pid])]
+        births = {pid: self.births[pid] for pid in alive}
         self.vanished = [before for pid, before in self.members.items() if pid not in births]
-        self.members = {pid: present[pid] for pid in known}
-        to_visit = [self._root, *known]
+        self.members = {pid: present[pid] for pid in alive}
+        to_visit = [self._root, *alive]
         while to_visit:
             for pid in children.get(to_visit.pop(), ()):
                 if pid not in self.members and pid != self._root:

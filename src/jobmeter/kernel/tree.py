@@ -84,7 +84,7 @@ class Tree:
         self._machine = machine
         self._keep_open = keep_open
         self._last_pid = -1
-        self._known: set[int] = set()
+        self._visited: set[int] = set()
         self.members: dict[int, Process] = {}
         self.vanished: list[Process] = []
         stat = read_stat(machine, root)
@@ -92,7 +92,7 @@ class Tree:
         if keep_open:
             self.root.keep_open(machine)
         if only_child is not None:
-            self._known = self._present()
+            self._visited = self._present()
             self._adopt(only_child, read_stat(machine, only_child))
 
     def refresh(self, *, find_new: bool = True) -> None:
@@ -110,7 +110,7 @@ class Tree:
         newest = last_pid(self._machine)
         if newest != self._last_pid or self.vanished:
             if newest < self._last_pid:
-                self._known = set(self.members)  # pids began anew: a stranger's may be the job's by now
+                self._visited = set(self.members)  # pids began anew: a stranger's may be the job's by now
             self._last_pid = newest
             self._find_new()
 
@@ -126,12 +126,12 @@ class Tree:
     def _find_new(self) -> None:
         present = self._present()
         strangers: dict[int, Stat] = {}
-        for pid in sorted(present - self._known):
+        for pid in sorted(present - self._visited):
             try:
                 strangers[pid] = read_stat(self._machine, pid)
             except (OSError, ValueError):
                 present.discard(pid)
-        self._known = present
+        self._visited = present
         grown = True
         while grown:
             grown = False
@@ -140,7 +140,7 @@ class Tree:
                     self._adopt(pid, strangers.pop(pid))
                     grown = True
         # Whose parent was not listed yet is looked at again next time.
-        self._known -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
+        self._visited -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
 
     def _present(self) -> set[int]:
         return {int(name) for name in os.listdir(self._machine.proc) if name.isdigit()}
@@ -154,7 +154,7 @@ class Tree:
     def _remove(self, pid: int) -> None:
         process = self.members.pop(pid)
         # The pid may be in other hands by the next scan.
-        self._known.discard(pid)
+        self._visited.discard(pid)
         Tree._kept_open -= process.close()
         self.vanished.append(process)
 

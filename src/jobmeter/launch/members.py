@@ -25,14 +25,14 @@ class Members:
         self,
         machine: Machine,
         shepherd: Identity,
-        known: Iterable[Identity],
+        identities: Iterable[Identity],
         *,
         group: str | None = None,
         adopter: int | None = None,
     ) -> None:
         self._machine = machine
         self._shepherd = shepherd
-        self._known = set(known)
+        self._identities = set(identities)
         self._group = group
         self._adopter = adopter
         self._session_is_ours = False
@@ -42,9 +42,9 @@ class Members:
     def refresh(self) -> None:
         present = self._processes()
         members = {
-            who.pid: parentage
-            for who in self._known
-            if (parentage := present.get(who.pid)) and parentage.start == who.start
+            identity.pid: parentage
+            for identity in self._identities
+            if (parentage := present.get(identity.pid)) and parentage.start == identity.start
         }
         parents = self._parents(present)
         session = self._session(present, members)
@@ -68,7 +68,7 @@ class Members:
                     members[pid] = others.pop(pid)
                     grown = True
         self._present = members
-        self._known = {Identity(pid, parentage.start) for pid, parentage in members.items()}
+        self._identities = {Identity(pid, parentage.start) for pid, parentage in members.items()}
         self.ended_children = [
             pid for pid, parentage in members.items() if not parentage.alive and parentage.ppid == os.getpid()
         ]

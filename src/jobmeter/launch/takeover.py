@@ -35,7 +35,7 @@ class Takeover:
         self._main_to_reap = False
         self._next_look = 0.0
         self._running: list[int] = []
-        self._found_nobody = 0
+        self._empty_searches = 0
 
     def next_message(self, timeout: float | None = None) -> protocol.Message | None:
         """What became known of the job; None when nothing did for a while, at most `timeout` seconds.
@@ -54,7 +54,7 @@ class Takeover:
         if not self._main_ended and self._launched.main_has_ended(self._running):
             self._main_to_reap = True
             return protocol.Message(protocol.EXITED, self._launched.main)
-        if self._main_ended and self._found_nobody >= _CONFIRM:
+        if self._main_ended and self._empty_searches >= _CONFIRM:
             raise EOFError
         gap = max(self._next_look - time.monotonic(), 0.0)
         self._launched.pause(gap if timeout is None else min(gap, max(timeout, 0.0)))
@@ -63,7 +63,7 @@ class Takeover:
     def _look(self) -> None:
         began = time.monotonic()
         self._running = self._processes.running()
-        self._found_nobody = 0 if self._running else self._found_nobody + 1
+        self._empty_searches = 0 if self._running else self._empty_searches + 1
         now = time.monotonic()
         self._next_look = now + max(_GAP if self._running else _GAP / 5, (now - began) / _SHARE)
 

@@ -57,7 +57,7 @@ def test_jobs_too_short_for_a_curve_are_no_plots(
 ) -> None:
     keep(str(tmp_path), job(1))
     draw_plots(directory, str(tmp_path), ["run0001"])
-    assert "jobmeter: no plots: nothing to plot: no figures over time are kept of run0001\n" == capfd.readouterr().err
+    assert "jobmeter: no plots: nothing to plot: no time series is stored for run0001\n" == capfd.readouterr().err
 
 
 def test_no_jobs_are_no_plots(directory: RunDirectory, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -173,12 +173,12 @@ def create_group(machine: Machine, name: str) -> JobGroup:
 
 
 @functools.cache
-def sweep_once(parent: str) -> None:
-    """`sweep`, the first time that this process makes a group below `parent`."""
-    sweep(parent)
+def remove_empty_groups_once(parent: str) -> None:
+    """`remove_empty_groups`, the first time that this process makes a group below `parent`."""
+    remove_empty_groups(parent)
 
 
-def sweep(parent: str) -> None:
+def remove_empty_groups(parent: str) -> None:
     """Remove groups left below `parent` by a jobmeter that was killed, once their jobs are over."""
     try:
         names = os.listdir(parent)

@@ -32,19 +32,19 @@ class Membership:
             elsewhere = [process.identity for process in alive if process.identity.pid not in inside]
             before = self._below.get(controller, set())
             below = self._below[controller] = before.intersection(elsewhere)
-            for who in elsewhere:
-                if who not in below:
-                    self._look(who, controller, os.path.basename(path))
+            for identity in elsewhere:
+                if identity not in below:
+                    self._look(identity, controller, os.path.basename(path))
 
-    def _look(self, who: Identity, controller: str, name: str) -> None:
+    def _look(self, identity: Identity, controller: str, name: str) -> None:
         try:
-            path = read_cgroup(self._machine, who.pid).get(controller)
+            path = read_cgroup(self._machine, identity.pid).get(controller)
         except (OSError, ValueError):
             return  # gone
         # In v1 a process that is about to end is shown in the root.
-        if path is None or is_ending(self._machine, who.pid):
+        if path is None or is_ending(self._machine, identity.pid):
             return
         if f"/{name}/" in f"{path}/":
-            self._below[controller].add(who)
+            self._below[controller].add(identity)
         else:
             self.left.add(controller)

@@ -50,7 +50,7 @@ def create_parent(machine: Machine, name: str) -> ParentGroup:
     """Make the group for the containers of run `name`; NoData, with what it would need, where that is not allowed."""
     full_name = f"{PREFIX}{os.getpid()}-{name}"
     mounts = _mounts(machine)
-    sweep_parents(machine)
+    remove_empty_parents(machine)
     everywhere = [f"{mount.path}/{full_name}" for mount in mounts]
     tops = {controller: mount.path for mount in mounts for controller in mount.controllers if mount.version == 1}
     if "memory" in tops or "cpuacct" in tops:
@@ -76,7 +76,7 @@ def _make_v1(directories: dict[str, str], everywhere: list[str]) -> dict[str, st
     return directories
 
 
-def sweep_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
+def remove_empty_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
     """Remove the groups that a killed jobmeter left for its containers, once nothing runs there; their names.
 
     With `patience`, wait so many seconds for a container runtime's helpers to leave them.

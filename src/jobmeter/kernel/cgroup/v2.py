@@ -13,7 +13,7 @@ import os
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
 from jobmeter.kernel.cgroup.files import Directory
-from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, BlockIo, Cpu, Memory, sweep_once
+from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, BlockIo, Cpu, Memory, remove_empty_groups_once
 from jobmeter.kernel.machine import read_text, write_text
 
 _CONTROLLERS = ("memory", "cpu", "pids", "io", "hugetlb")
@@ -43,7 +43,7 @@ def create(own: str, name: str) -> GroupV2:
 def _make_below(parent: str, origin: str, name: str) -> GroupV2 | None:
     if not _hand_down(parent):
         return None
-    sweep_once(parent)
+    remove_empty_groups_once(parent)
     return _make(parent, origin, name)
 
 

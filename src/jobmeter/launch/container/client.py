@@ -157,13 +157,13 @@ def _absence(name: str, address: str, error: BaseException) -> str:
 
 def _os_error(error: BaseException | None) -> OSError | None:
     """The error of the system behind those of the libraries, which wrap each other, some as an argument."""
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     waiting = [error]
     while waiting:
         present = waiting.pop()
-        if present is None or present in seen:
+        if present is None or present in visited:
             continue
-        seen.append(present)
+        visited.append(present)
         if isinstance(present, OSError) and present.errno is not None:
             return present
         waiting += [present.__cause__, present.__context__]

@@ -61,7 +61,7 @@ def describe(runtime: ContainerRuntime, inspection: dict[str, Any]) -> dict[str,
         "ended": None if state.get("Running") else _moment(state.get("FinishedAt")),
         "exit_code": None if state.get("Running") or not _moment(state.get("FinishedAt")) else state.get("ExitCode"),
         "oom_killed": state.get("OOMKilled") or None,
-        "limits": limits(inspection).asked(),
+        "limits": limits(inspection).requested(),
         "network": host.get("NetworkMode") or None,
         "run": (config.get("Labels") or {}).get("jobmeter.run"),
     }

@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from jobmeter.errors import LaunchError
-from jobmeter.kernel.cgroup.parent import sweep_parents
+from jobmeter.kernel.cgroup.parent import remove_empty_parents
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.launch.container.podman import podman_address
@@ -89,7 +89,7 @@ def clean(machine: Machine) -> Cleanup:
             _clean_runtime(runtime, machine, done)
         finally:
             runtime.close()
-    done.groups.extend(sweep_parents(machine, patience=_PATIENCE))
+    done.groups.extend(remove_empty_parents(machine, patience=_PATIENCE))
     return done
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jobmeter.analyse.timeline import Sample, Sampler
+from jobmeter.analyse.timeline import Sampler, WindowSample
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import check_header, final_record, parse_line, read_shared, shared_part, unreadable
 from jobmeter.journal.writer import SCHEMA
@@ -33,7 +33,7 @@ class ScannedRun(NamedTuple):
     record: Record | None
     offset: int
     line: int
-    samples: list[Sample]
+    samples: list[WindowSample]
 
 
 class Amendment(NamedTuple):
@@ -55,7 +55,7 @@ class _OpenRun:
         self.sampler: Sampler | None = None
         self.width = 0
         self.before = 0.0
-        self.samples: list[Sample] = []
+        self.samples: list[WindowSample] = []
 
 
 class Scan:
@@ -88,7 +88,7 @@ class Scan:
             raise StoreError(f"{self.path}: {error.strerror}") from None
         for run in self._open.values():
             yield ScannedRun(run.run_id, None, run.offset, run.line, run.samples)
-        self._tell_rest()
+        self._report_rest()
 
     def resume_at(self) -> tuple[int, int]:
         """Where to go on another time: before the first run that has no end, and how many lines precede it."""
@@ -207,7 +207,7 @@ class Scan:
         if self._problems <= _MOST_PROBLEMS:
             self._warn(message)
 
-    def _tell_rest(self) -> None:
+    def _report_rest(self) -> None:
         if self._problems > _MOST_PROBLEMS:
             self._warn(f"{self.path}: {self._problems - _MOST_PROBLEMS} more lines cannot be read")
 

@@ -43,7 +43,7 @@ _YOUNG = 3600.0
 """Seconds for which a file without a header may still get one."""
 
 
-class _File(NamedTuple):
+class _IndexedFile(NamedTuple):
     """A journal file as the index knows it."""
 
     file: int
@@ -83,8 +83,8 @@ class _Updating:
         self._rows: RowWriter
         self._next_file = 0
         # As text, for there may be a million files, and to compose a statement takes longer than to read one.
-        self._find_file = str(select(journal_files).where(journal_files.c.name == "").compile(connection.engine))
-        self._keep_file = str(insert(journal_files).prefix_with("OR REPLACE").compile(connection.engine))
+        self._select_file = str(select(journal_files).where(journal_files.c.name == "").compile(connection.engine))
+        self._insert_file = str(insert(journal_files).prefix_with("OR REPLACE").compile(connection.engine))
 
     def plan(self) -> _Plan | None:
         """What there is to do; None when that is nothing."""
@@ -144,11 +144,11 @@ class _Updating:
         except OSError as error:
             raise StoreError(f"{self._directory}: {error.strerror}") from None
 
-    def _open_files(self) -> list[_File]:
+    def _open_files(self) -> list[_IndexedFile]:
         rows = self._connection.execute(select(journal_files).where(journal_files.c.is_open > CLOSED))
-        return [_File(*row) for row in rows]
+        return [_IndexedFile(*row) for row in rows]
 
-    def _is_changed(self, file: _File) -> bool:
+    def _is_changed(self, file: _IndexedFile) -> bool:
         try:
             size, mtime_ns = file_size(f"{self._directory}/{file.name}")
         except OSError:
@@ -199,7 +199,7 @@ class _Updating:
 
     def _read_in_parallel(self, names: list[str]) -> None:
         """Read many large files, several at once."""
-        files_before: dict[str, _File] = {}
+        files_before: dict[str, _IndexedFile] = {}
         for name in names:
             try:
                 size, mtime_ns = file_size(f"{self._directory}/{name}")
@@ -218,7 +218,7 @@ class _Updating:
             else:
                 self._finish(files_before[message.name], message)
 
-    def _finish(self, before: _File, scanned: ScannedFile) -> None:
+    def _finish(self, before: _IndexedFile, scanned: ScannedFile) -> None:
         """Keep how far a file was read, and judge what in it has no end."""
         is_open, writer = CLOSED, "{}"
         for message in scanned.messages:
@@ -231,18 +231,18 @@ class _Updating:
         self._rows.amend(scanned.amendments, before.file)
         read_to, lines = scanned.resume_at
         after = before._replace(size=scanned.size, is_open=is_open, read_to=read_to, lines=lines, writer=writer)
-        self._connection.exec_driver_sql(self._keep_file, tuple(after))
+        self._connection.exec_driver_sql(self._insert_file, tuple(after))
 
-    def _file_before(self, name: str, size: int) -> _File:
+    def _file_before(self, name: str, size: int) -> _IndexedFile:
         """What the index knows of a file; as of a new one when it shrank, for then it is not the file it was."""
-        row = self._connection.exec_driver_sql(self._find_file, (name,)).first()
+        row = self._connection.exec_driver_sql(self._select_file, (name,)).first()
         if row is not None and size >= row.size:
-            return _File(*row)
+            return _IndexedFile(*row)
         if row is not None:
             self._rows.flush()
             forget_files(self._connection, [row.file])
         self._next_file += 1
-        return _File(self._next_file - 1, name, 0, 0, CLOSED, 0, 0, "{}")
+        return _IndexedFile(self._next_file - 1, name, 0, 0, CLOSED, 0, 0, "{}")
 
     def _add(self, path: str, run: ScannedRun, record: Record, file: int) -> bool:
         try:

@@ -57,9 +57,9 @@ def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool =
     later = judged_rows(store, mine & _JOB.number.in_(_LATER_ATTEMPTS))
     suspects = judged_rows(store, mine & may_be_over())
     failures = judged_rows(store, unsuccessful, _FAILURES)
-    found = {row["id"]: row for row in (*suspects, *later, *failures)}
+    rows_by_id = {row["id"]: row for row in (*suspects, *later, *failures)}
     jobs = total - len(later) + _without_first(store, mine, later)
-    return RunsToCheck(jobs, _newest_first(found.values()), False, _count(store, unsuccessful))
+    return RunsToCheck(jobs, _newest_first(rows_by_id.values()), False, _count(store, unsuccessful))
 
 
 def _without_first(store: Store, mine: ColumnElement[bool], later: Sequence[StoredRun]) -> int:

@@ -71,12 +71,12 @@ def _split(seconds: float, letters: str) -> list[tuple[int, str]]:
     if whole < _COARSE and abs(whole - round(whole)) > 1e-9:
         finest = next((length for _, length in _TIME_UNITS if length <= seconds / _COARSE), 1)
     rest = max(1, math.ceil(round(seconds / finest, 6))) * finest
-    found = []
+    parts = []
     for unit, length in _TIME_UNITS[largest:]:
         count, rest = divmod(rest, length)
         if count:
-            found.append((count, unit))
-    return found
+            parts.append((count, unit))
+    return parts
 
 
 def _iso(parts: list[tuple[int, str]]) -> str:

@@ -11,7 +11,7 @@ from jobmeter.model import Requirement
 from jobmeter.suggestion import suggest
 from jobmeter.workflow.plan import Plan
 from jobmeter.workflow.spec.edit.amounts import READERS, USUAL, WRITERS
-from jobmeter.workflow.spec.edit.requirement_keys import ASKED, FIELDS, SPELLINGS, wanted
+from jobmeter.workflow.spec.edit.requirement_keys import FIELDS, REQUIREMENTS_KEY, SPELLINGS, new_size
 from jobmeter.workflow.spec.edit.text_edits import Edits
 from jobmeter.workflow.spec.read import nodes
 from jobmeter.workflow.spec.read.loading import Document, parse_document, read_document
@@ -58,9 +58,9 @@ def _check_sizes(path: str, plan: Plan, sizes: Mapping[str, Requirement]) -> Non
     """Makes sure that the jobs now ask for enough: a layout we do not master must not pass for a correction."""
     for job in plan.jobs:
         for field, name in FIELDS.items():
-            size = wanted(sizes, job.step, field)
-            asks = getattr(job.requirement, name)
-            if size is not None and (asks is None or asks < size):
+            size = new_size(sizes, job.step, field)
+            requested = getattr(job.requirement, name)
+            if size is not None and (requested is None or requested < size):
                 text = WRITERS[field](size, USUAL[field])
                 raise UsageError(f"{path}: {field} of {quote(job.step)} cannot be changed here: write {text} by hand")
 
@@ -71,7 +71,7 @@ class _Use(NamedTuple):
     step: str
     field: str
     entry: nodes.Mapping  # under `jobs`
-    asked: nodes.Mapping | None  # its requirement, inline or by name
+    requirement: nodes.Mapping | None  # its requirement, inline or by name
     value: nodes.Scalar | None
 
 
@@ -87,21 +87,21 @@ def _rewrite_nodes(document: Document, sizes: Mapping[str, Requirement]) -> str:
 
 def _uses(root: nodes.Mapping) -> Iterator[_Use]:
     named: dict[str, nodes.Node] = {}
-    for requirement in getattr(_value(root, ASKED), "items", []):
+    for requirement in getattr(_value(root, REQUIREMENTS_KEY), "items", []):
         name = _value(requirement, "name")
         if isinstance(name, nodes.Scalar):
             named[name.value] = requirement
     for entry in getattr(_value(root, "jobs"), "items", []):
         step = _value(entry, "name")
         assert isinstance(step, nodes.Scalar), "the plan was made of it"
-        asked = _value(entry, ASKED)
-        if isinstance(asked, nodes.Scalar):
-            asked = None if asked.is_nothing else named.get(asked.value)
-        assert not isinstance(asked, (nodes.Scalar, nodes.Sequence)), "the plan was made of it"
+        requirement = _value(entry, REQUIREMENTS_KEY)
+        if isinstance(requirement, nodes.Scalar):
+            requirement = None if requirement.is_nothing else named.get(requirement.value)
+        assert not isinstance(requirement, (nodes.Scalar, nodes.Sequence)), "the plan was made of it"
         for field, spellings in SPELLINGS.items():
-            values = [_value(asked, spelling) for spelling in spellings] if asked is not None else []
-            found = [value for value in values if isinstance(value, nodes.Scalar) and not value.is_nothing]
-            yield _Use(step.value, field, entry, asked, found[0] if found else None)
+            values = [_value(requirement, spelling) for spelling in spellings] if requirement is not None else []
+            scalars = [value for value in values if isinstance(value, nodes.Scalar) and not value.is_nothing]
+            yield _Use(step.value, field, entry, requirement, scalars[0] if scalars else None)
 
 
 def _value(mapping: nodes.Node | None, key: str) -> nodes.Node | None:
@@ -122,7 +122,7 @@ def _replace_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirem
         value, field = users[0].value, users[0].field
         assert value is not None, "that is how they were chosen"
         now = READERS[field](value.value)
-        needs = [wanted(sizes, use.step, use.field) for use in users]
+        needs = [new_size(sizes, use.step, use.field) for use in users]
         largest = max(now if need is None else need for need in needs)
         if largest != now:
             edits.replace(value, WRITERS[field](largest, value.value))
@@ -139,10 +139,10 @@ class _Habits:
         for use in uses:
             if use.value is not None:
                 self._like.setdefault(use.field, use.value)
-            if isinstance(use.asked, nodes.Mapping):
-                self.in_lines = self.in_lines or not use.asked.flow
+            if isinstance(use.requirement, nodes.Mapping):
+                self.in_lines = self.in_lines or not use.requirement.flow
                 for key in SPELLINGS[use.field]:
-                    if _value(use.asked, key) is not None:
+                    if _value(use.requirement, key) is not None:
                         self._keys.setdefault(use.field, key)
 
     def key(self, field: str) -> str:
@@ -166,40 +166,40 @@ def _insert_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requireme
     """What a step needs and nobody wrote down is added: to its requirement, or with one to the job."""
     missing: dict[int, tuple[_Use, dict[str, float]]] = {}
     for use in uses:
-        size = wanted(sizes, use.step, use.field)
+        size = new_size(sizes, use.step, use.field)
         if use.value is None and size is not None:
-            owner = use.entry if use.asked is None else use.asked
+            owner = use.entry if use.requirement is None else use.requirement
             values = missing.setdefault(id(owner), (use, {}))[1]
             values[use.field] = max(size, values.get(use.field, 0))
     for use, values in missing.values():
-        if use.asked is not None:
-            _add_fields(edits, use.asked, values, habits)
+        if use.requirement is not None:
+            _add_fields(edits, use.requirement, values, habits)
         else:
             _add_requirement(edits, use.entry, values, habits)
 
 
-def _add_fields(edits: Edits, asked: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
+def _add_fields(edits: Edits, requirement: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
     new = {}
     for field, size in values.items():
-        empty = _own_key(asked, SPELLINGS[field])
+        empty = _own_key(requirement, SPELLINGS[field])
         if empty is not None:
             edits.fill(empty, habits.value(field, size))
         else:
             new[habits.key(field)] = habits.value(field, size)
     if new:
-        edits.insert(asked, new)
+        edits.insert(requirement, new)
 
 
 def _add_requirement(edits: Edits, entry: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
-    empty = _own_key(entry, (ASKED,))
+    empty = _own_key(entry, (REQUIREMENTS_KEY,))
     if empty is not None:
         edits.fill(empty, habits.braces(values))
     elif entry.flow or not habits.in_lines:
-        edits.insert(entry, {ASKED: habits.braces(values)})
+        edits.insert(entry, {REQUIREMENTS_KEY: habits.braces(values)})
     else:
         start = edits.newline + edits.indentation_within(entry)
         lines = [f"{start}{habits.key(field)}: {habits.value(field, size)}" for field, size in values.items()]
-        edits.insert(entry, {ASKED: "".join(lines)})
+        edits.insert(entry, {REQUIREMENTS_KEY: "".join(lines)})
 
 
 def _own_key(mapping: nodes.Mapping, names: tuple[str, ...]) -> nodes.Scalar | None:

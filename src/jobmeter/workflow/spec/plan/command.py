@@ -31,7 +31,7 @@ class Programs:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
-        self._known: dict[tuple[str, str | None], bool] = {}
+        self._on_path_cache: dict[tuple[str, str | None], bool] = {}
 
     def is_program(self, word: str, directory: str, added: Mapping[str, str]) -> bool:
         """Whether a shell would execute a file for `word`: in a job's directory, with its variables."""
@@ -39,9 +39,9 @@ class Programs:
             path = os.path.join(directory, word)
             return os.path.isfile(path) and os.access(path, os.X_OK)
         key = word, added.get("PATH")
-        if key not in self._known:
-            self._known[key] = _on_path(word, {**self._environment, **added})
-        return self._known[key]
+        if key not in self._on_path_cache:
+            self._on_path_cache[key] = _on_path(word, {**self._environment, **added})
+        return self._on_path_cache[key]
 
 
 def _on_path(word: str, environment: dict[str, str]) -> bool:
@@ -75,7 +75,7 @@ def shell_command(
     return [SHELL, "-c", script]
 
 
-def spared_shell(command: list[str]) -> list[str]:
+def without_shell(command: list[str]) -> list[str]:
     """The words of `command` as they are where the shell is spared, whether or not it is at present.
 
     That depends on the programs there are when the plan is made, which earlier jobs may have to make.

@@ -72,8 +72,8 @@ def count_combinations(parameters: Mapping[str, list[str]], mode: str) -> int:
     lengths = {name: len(values) for name, values in parameters.items()}
     if mode == "zip":
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise Problem(f"with parameter_mode zip all need the same number of values: {told}")
+            counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise Problem(f"with parameter_mode zip all need the same number of values: {counts}")
         return next(iter(lengths.values()), 1)
     return math.prod(lengths.values())
 

@@ -108,18 +108,18 @@ def _toml_values(text: str) -> Any:
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:
-        told, line = _toml_place(str(error), text)
-        raise Problem(f"this is not TOML: {told}", line=line) from None
+        message, line = _toml_place(str(error), text)
+        raise Problem(f"this is not TOML: {message}", line=line) from None
 
 
 def _toml_place(message: str, text: str) -> tuple[str, int | None]:
     """What `tomllib` says, apart from the line it says it of: `… (at line 3, column 7)`."""
-    told, _, place = message.rpartition(" (at ")
-    if not told:
+    problem, _, place = message.rpartition(" (at ")
+    if not problem:
         return message, None
     if place.startswith("line "):
-        return told, int(place[5:].partition(",")[0])
-    return told, text.count("\n") + 1  # "at end of document"
+        return problem, int(place[5:].partition(",")[0])
+    return problem, text.count("\n") + 1  # "at end of document"
 
 
 def _as_text(value: Any, depth: int) -> Any:

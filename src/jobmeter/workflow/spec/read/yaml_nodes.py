@@ -18,12 +18,12 @@ def compose_yaml(text: str) -> Node | None:
     from ruamel.yaml.error import YAMLError
 
     try:
-        return _Composer(_quick_events(text)).document()
+        return _YamlComposer(_quick_events(text)).document()
     except YAMLError:
         # The parser in C knows YAML 1.1, and takes `{image: python:3.12}` for an error.
         pass
     try:
-        return _Composer(_events(text)).document()
+        return _YamlComposer(_events(text)).document()
     except YAMLError as error:
         raise _problem(text, error) from None
 
@@ -51,8 +51,8 @@ def _problem(text: str, error: Any) -> Problem:
 
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
-        told = " ".join(str(error.problem or error.context or "it cannot be read").split())
-        return Problem(f"this is not YAML: {told}", line=mark.line + 1 if mark is not None else None)
+        message = " ".join(str(error.problem or error.context or "it cannot be read").split())
+        return Problem(f"this is not YAML: {message}", line=mark.line + 1 if mark is not None else None)
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character)
         line = text.count("\n", 0, error.position) + 1
@@ -60,7 +60,7 @@ def _problem(text: str, error: Any) -> Problem:
     return Problem(f"this is not YAML: {' '.join(str(error).split())}")
 
 
-class _Composer:
+class _YamlComposer:
     """Makes nodes of events, with a stack of its own, and counts what aliases repeat."""
 
     def __init__(self, next_event: Callable[[], Any]) -> None:
