@@ -122,7 +122,7 @@ def test_runs_of_a_workflow_are_kept_apart(jobmeter: Commands) -> None:
     ]
     assert [0, 1, 0] == codes
     done = jobmeter("check", "ml-training-pipeline", "--run-id", "7")
-    assert (2, "jobmeter: --run-id: 'ml-training-pipeline' has no run 7. Stored of it: 1 to 2.\n") == (
+    assert (2, "jobmeter: --run-id: 'ml-training-pipeline' has no run 7. Stored runs: 1 to 2.\n") == (
         done.code,
         done.err,
     )
@@ -187,7 +187,7 @@ def test_of_very_many_runs_the_same_is_found_by_sql(jobmeter: Commands, monkeypa
     ("arguments", "expected"),
     [
         (["nothing"], "there is no run 'nothing'"),
-        (["train_model", "--run-id", "1"], "--run-id tells the runs of a workflow apart"),
+        (["train_model", "--run-id", "1"], "--run-id selects a run of a workflow"),
         (["--run-id", "0"], "--run-id: '0' is not a whole number above 0"),
         (["--run-id", "²"], "--run-id: '²' is not a whole number above 0"),
         (["--min-over", "much"], "--min-over: 'much' is not a percentage"),

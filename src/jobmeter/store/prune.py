@@ -36,7 +36,7 @@ class _JournalFile(NamedTuple):
 def prune(
     connection: Connection, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool, dry_run: bool
 ) -> Pruned:
-    """Take out the runs chosen, those that run excepted; with `keep_summary` only what they did over time."""
+    """Remove the runs chosen, except those that still run; with `keep_summary` only their windows."""
     job = job_metadata.c
     chosen = chosen & (job.status != Status.RUNNING.value)
     try:
@@ -66,7 +66,7 @@ def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) 
         total = connection.execute(select(func.count()).select_from(job_metadata).where(job.file == file)).scalar() or 0
         row = connection.execute(select(files.name, files.is_open).where(files.file == file)).first()
         if row is None or row.is_open == OPEN:
-            continue  # someone writes to it
+            continue  # it is still being written
         path = f"{directory}/{row.name}"
         with contextlib.suppress(FileNotFoundError):
             files_to_prune.append(_JournalFile(file, path, leaving, total, os.path.getsize(path)))
@@ -74,7 +74,7 @@ def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) 
 
 
 def _prune_file(file: _JournalFile, leaving: set[Any], *, keep_summary: bool, dry_run: bool) -> int:
-    """Bytes freed; of a dry run, what it would be."""
+    """Bytes freed; for a dry run, bytes that would be freed."""
     try:
         if not keep_summary and file.leaving == file.all_runs:
             if not dry_run:
@@ -87,7 +87,7 @@ def _prune_file(file: _JournalFile, leaving: set[Any], *, keep_summary: bool, dr
 
 
 def _rewrite(path: str, stays: Callable[[bytes], bool], *, dry_run: bool) -> int:
-    """Replace the file by one without the lines that go. Returns their bytes; a dry run only counts them."""
+    """Replace the file by one without the removed lines. Returns their bytes; a dry run only counts them."""
     freed = 0
     with open(path, "rb") as old, open(os.devnull, "wb") if dry_run else replacing(path, binary=True) as new:
         for line in old:
@@ -99,14 +99,14 @@ def _rewrite(path: str, stays: Callable[[bytes], bool], *, dry_run: bool) -> int
 
 
 def _removed_before(path: str) -> set[Any]:
-    """The runs that the file itself says are no longer of it."""
+    """The runs that lines of the file mark as removed."""
     with open(path, "rb") as file:
         entries = [parse_line(line) for line in file if line.startswith(b'{"removed"')]
     return {entry["removed"] for entry in entries if isinstance(entry, dict)}
 
 
 def _line_filter(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool]:
-    """Says, line after line of one file, which stay: of those stripped no windows, of those removed nothing."""
+    """Decides, line by line of one file, which stay: no windows of runs in `stripped`, none of those in `removed`."""
     current: list[Any] = [None]
 
     def stays(line: bytes) -> bool:

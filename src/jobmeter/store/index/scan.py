@@ -37,7 +37,7 @@ class ScannedRun(NamedTuple):
 
 
 class Amendment(NamedTuple):
-    """Something said of a run after it was written."""
+    """A later change of a run: other labels, or its removal."""
 
     run_id: str
     labels: dict[str, str | None] | None  # None: it was removed
@@ -59,7 +59,7 @@ class _OpenRun:
 
 
 class Scan:
-    """Goes through one file. After `runs` is exhausted, the rest says how far it came and what is left open."""
+    """Reads one file. After `runs` is exhausted, the other attributes say how far it was read and what is open."""
 
     def __init__(self, path: str, offset: int, lines: int, warn: Callable[[str], None]) -> None:
         self.path = path
@@ -91,7 +91,7 @@ class Scan:
         self._report_rest()
 
     def resume_at(self) -> tuple[int, int]:
-        """Where to go on another time: before the first run that has no end, and how many lines precede it."""
+        """Where to continue next time: before the first run that has no end, and how many lines precede it."""
         first = min(self._open.values(), key=lambda run: run.offset, default=None)
         return (self.read_to, self.lines) if first is None else (first.offset, first.line - 1)
 
@@ -199,7 +199,7 @@ class Scan:
             self._current = self._open.get(str(entry["run"]))
         else:
             if self._current is not None:
-                self._current.sampler = None  # its columns may have been declared anew in this line
+                self._current.sampler = None  # its columns may have been declared again in this line
             self._problem(unreadable(self.path, number, line))
 
     def _problem(self, message: str) -> None:
@@ -213,7 +213,7 @@ class Scan:
 
 
 def _used_part(line: bytes) -> Any:
-    """What the index uses of a record; None when the line is none. The rest is parsed by whoever shows the run."""
+    """What the index uses of a record; None when the line is none. The rest is parsed when the run is shown."""
     try:
         text = line.decode()
         cut = text.find(_UNUSED)

@@ -19,7 +19,7 @@ _NOT_IN_RECORDS = ("schema", "measurements", "writer")
 
 
 def record_so_far(journal: Journal, status: Status) -> Record:
-    """What the windows tell, in the form of a run record; every total is "at least"."""
+    """The windows summed up as a run record; every total is "at least"."""
     header = journal.header
     described = header.get("measurements", {})
     summary = summarise(((window.seconds, window.cells) for window in journal.windows), described)
@@ -46,7 +46,7 @@ def record_so_far(journal: Journal, status: Status) -> Record:
 
 
 def _wall_seconds(header: Header, status: Status, measured_seconds: float) -> float | None:
-    """How long it runs; of a lost run how long it was seen to."""
+    """How long it has been running; of a lost run, how long it was measured."""
     if status != Status.RUNNING:
         return measured_seconds if measured_seconds else None
     started = timestamp(header.get("started"))

@@ -1,4 +1,4 @@
-"""Brings the index up to date with the journals: what is new, what grew, what is gone."""
+"""Brings the index up to date with the journals: new files, files that grew, files that were removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 _TURN = 2.0
-"""Seconds of work after which others may write."""
+"""Seconds of work after which the lock is released for others."""
 _SETTLED = 2.0
 """Seconds after which the time of a directory's last change is sure to change with the next one."""
 _MANY_BYTES = 8 << 20
@@ -44,7 +44,7 @@ _YOUNG = 3600.0
 
 
 class _IndexedFile(NamedTuple):
-    """A journal file as the index knows it."""
+    """A journal file as the index has it."""
 
     file: int
     name: str
@@ -65,14 +65,14 @@ class _Plan(NamedTuple):
 
 
 def bring_up_to_date(connection: Connection, directory: str, warn: Callable[[str], None]) -> None:
-    """Have the index say what the journals in `directory` say. One that cannot be read never hides the others."""
+    """Bring the index up to date with the journals in `directory`. One that cannot be read never hides the others."""
     updating = _Updating(connection, directory, warn)
     plan = updating.plan()
     try:
         while plan is not None:
             plan = updating.work(plan)
     except Locked:
-        warn("another command brings the index up to date; the newest runs may be missing from this answer")
+        warn("another command is updating the index; the newest runs may be missing here. Try again for all of them")
 
 
 class _Updating:
@@ -104,7 +104,7 @@ class _Updating:
         return _Plan(changed, gone, str(mtime) if settled else "")
 
     def work(self, plan: _Plan) -> _Plan | None:
-        """Do as much as fits one turn, and return what is left. What another did meanwhile is only looked at."""
+        """Do as much as fits one transaction, and return the rest. What another process did meanwhile is skipped."""
         with writing(self._connection):
             forget_files(self._connection, plan.gone)
             if self._is_much(plan):
@@ -152,7 +152,7 @@ class _Updating:
         try:
             size, mtime_ns = file_size(f"{self._directory}/{file.name}")
         except OSError:
-            return False  # gone, as the directory's change shows
+            return False  # removed, as the directory's change shows
         if (size, mtime_ns) != (file.size, file.mtime_ns):
             return True
         return file.is_open == OPEN and not writer_lives(json.loads(file.writer), mtime_ns / 1e9)
@@ -177,7 +177,7 @@ class _Updating:
                 index.drop(self._connection, checkfirst=True)
 
     def _read(self, name: str) -> None:
-        """Read what is new in one file; of one that cannot be read, say so and remember that it was tried."""
+        """Read what is new in one file; warn of one that cannot be read, and do not try it again."""
         path = f"{self._directory}/{name}"
         try:
             size, mtime_ns = file_size(path)
@@ -219,7 +219,7 @@ class _Updating:
                 self._finish(files_before[message.name], message)
 
     def _finish(self, before: _IndexedFile, scanned: ScannedFile) -> None:
-        """Keep how far a file was read, and judge what in it has no end."""
+        """Store how far a file was read, and decide the status of runs in it that have no end."""
         is_open, writer = CLOSED, "{}"
         for message in scanned.messages:
             self._warn(message)
@@ -234,7 +234,7 @@ class _Updating:
         self._connection.exec_driver_sql(self._insert_file, tuple(after))
 
     def _file_before(self, name: str, size: int) -> _IndexedFile:
-        """What the index knows of a file; as of a new one when it shrank, for then it is not the file it was."""
+        """The index's entry of a file; a new one when the file shrank, for then it was replaced."""
         row = self._connection.exec_driver_sql(self._select_file, (name,)).first()
         if row is not None and size >= row.size:
             return _IndexedFile(*row)
@@ -253,7 +253,7 @@ class _Updating:
         return True
 
     def _judge(self, scan: ScannedFile, file: int) -> tuple[int, str]:
-        """Whether more may come of a file that has an open end, and who would write it."""
+        """Whether a file with unfinished runs may still grow, and its writer."""
         state_of_file = CLOSED
         writer: Mapping[str, Any] = scan.shared
         for run in scan.unfinished:

@@ -1,4 +1,4 @@
-"""The runs that `check` judges; of very many, those alone that can have used too much, found by SQL."""
+"""The runs that `check` judges; of very many, only those that can have used too much, selected by SQL."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool =
         rows = judged_rows(store, mine)
         jobs = len({job_of(row).key for row in rows})
         return RunsToCheck(jobs, rows, True, sum(row["status"] in UNSUCCESSFUL for row in rows))
-    # Whether an attempt is judged hangs on those after it.
+    # Whether an attempt is judged depends on those after it.
     later = judged_rows(store, mine & _JOB.number.in_(_LATER_ATTEMPTS))
     suspects = judged_rows(store, mine & may_be_over())
     failures = judged_rows(store, unsuccessful, _FAILURES)

@@ -1,4 +1,4 @@
-"""The statistics of groups of runs, by SQL where a million of them must be gone through."""
+"""The statistics of groups of runs, by SQL where there may be a million of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _sums(store: Store, selection: Selection) -> Select[Any]:
 
 
 def _running(store: Store, selection: Selection) -> dict[str, int]:
-    """How many runs of each name have not ended, as far as is known."""
+    """How many runs of each name have not ended, according to the index."""
     statuses = [status.value for status in UNENDED if not selection.statuses or status in selection.statuses]
     if not statuses:
         return {}
@@ -79,7 +79,7 @@ def _running(store: Store, selection: Selection) -> dict[str, int]:
 
 
 def _condition(store: Store, selection: Selection) -> ColumnElement[bool]:
-    """The selection, so put that SQLite does not take the index of statuses and look up every run in it."""
+    """The selection, written so that SQLite does not use the index of statuses and look up every run in it."""
     named = store.condition(selection._replace(statuses=()))
     return and_(named, _JOB.status.concat("").in_(selection.statuses)) if selection.statuses else named
 
