@@ -34,7 +34,7 @@ class InputFile(NamedTuple):
 
 
 class ImportCounts(NamedTuple):
-    """What became of the runs in a file."""
+    """How many runs of a file were added, known, unusable or unfinished."""
 
     new: int = 0
     known: int = 0
@@ -61,7 +61,7 @@ def _open(path: str) -> BinaryIO:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             raise UsageError(f"{path}: is a directory. Name the files in it, for example {path.rstrip('/')}/*")
-        file = open(path, "rb")  # noqa: SIM115 - closed by whoever reads it
+        file = open(path, "rb")  # noqa: SIM115 - closed by the reader
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     return file if stat.S_ISREG(mode) else _spooled(file)
@@ -72,8 +72,8 @@ def _standard_input() -> BinaryIO:
 
 
 def _spooled(stream: BinaryIO) -> BinaryIO:
-    """A copy of what comes through a pipe: it is read twice."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever reads it
+    """A copy of what is read from a pipe: it is needed twice."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the reader
     with stream:
         shutil.copyfileobj(stream, copy)
     copy.seek(0)
@@ -81,7 +81,7 @@ def _spooled(stream: BinaryIO) -> BinaryIO:
 
 
 def items(file: InputFile) -> Items:
-    """What a file holds. UsageError now, and not when others are stored already, for one that cannot be read at all."""
+    """The items of a file. UsageError before anything is stored, for a file that cannot be read at all."""
     contents = READERS[file.kind].read(file.name, file.file)
     return itertools.chain(list(itertools.islice(contents, 1)), contents)
 

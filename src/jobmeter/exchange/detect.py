@@ -60,7 +60,7 @@ def recognise(path: str, file: BinaryIO) -> str:
 
 
 def _object(first: str, start: str) -> dict[str, object]:
-    """The JSON object in one line, or in a small file that was made prettier."""
+    """The JSON object in one line, or in a small file that was indented."""
     for text in (first, start):
         try:
             value = json.loads(text)
@@ -72,5 +72,5 @@ def _object(first: str, start: str) -> dict[str, object]:
 
 
 def _json_has(first: str, key: str, value: str) -> bool:
-    # By text: a record with many windows may be longer than what is looked at.
+    # By text: a record with many windows may be longer than the part that was read.
     return first.startswith("{") and (f'"{key}": "{value}"' in first or f'"{key}":"{value}"' in first)

@@ -1,6 +1,6 @@
 """Reads the logs of con-duct (schema 0.2): `PREFIXinfo.json`, and beside it `PREFIXusage.jsonl` or `usage.json`.
 
-con-duct asks `ps`, so its CPU percentage of a process is the mean over that process's life, and its memory counts
+con-duct runs `ps`, so its CPU percentage of a process is the mean over that process's life, and its memory counts
 shared pages once in each process.
 """
 
@@ -103,7 +103,7 @@ def _part(info: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _number(values: dict[str, Any], name: str, most: float) -> float | None:
-    """What stands there; None where con-duct writes null, or nothing."""
+    """The value; None where con-duct writes null, or nothing."""
     return None if values.get(name) is None else checked(values[name], name, most)
 
 

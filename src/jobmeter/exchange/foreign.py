@@ -1,7 +1,7 @@
 """A run that another tool recorded, made into a run record of ours.
 
 Its figures keep keys of their own (`duct_…`, `nextflow_…`, `slurm_…`, `gnutime_…`) and carry their descriptions,
-so that nobody takes them for what jobmeter measured itself.
+so that they are not mistaken for what jobmeter measured itself.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 FILE_TIME = "the file's time of change"
 
 Figures = list[tuple[Measurement, dict[str, float]]]
-"""What was measured, each with what is known of it: peak, mean, total."""
+"""What was measured, each with its known statistics: peak, mean, total."""
 
 
 class ForeignRun(NamedTuple):
-    """One run to keep: its record, the descriptions of its measurements, its time series."""
+    """One run to store: its record, the descriptions of its measurements, its time series."""
 
     record: Record
     described: Described
@@ -34,7 +34,7 @@ class ForeignRun(NamedTuple):
 
 
 class UnusableRow(NamedTuple):
-    """A row, or a whole log, that makes no run."""
+    """A row, or a whole log, that cannot be made into a run."""
 
     where: str
     why: str
@@ -51,10 +51,10 @@ Items = Iterator[Item]
 
 
 class Facts(NamedTuple):
-    """All that another tool tells of a run; None or empty is "it does not say"."""
+    """What another tool recorded of a run; None or empty is "not recorded"."""
 
     source: str
-    identity: tuple[str, ...]  # what tells this run from all others of this source
+    identity: tuple[str, ...]  # what distinguishes this run from all others of this source
     where: str  # file and line
     name: str
     outcome: Outcome
@@ -75,7 +75,7 @@ class Facts(NamedTuple):
 
 
 def run_of(facts: Facts) -> ForeignRun:
-    """The run that these facts tell of."""
+    """The run that these facts describe."""
     summary = {
         measurement.key: {"unit": measurement.unit, "kind": measurement.kind.value, **fields}
         for measurement, fields in facts.figures

@@ -54,7 +54,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (MAXRSS, CPU, USER, SYSTEM, READ, WRITE,
 
 
 class _Block(NamedTuple):
-    """One report: where it begins, and its lines as they stand."""
+    """One report: where it begins, and its lines."""
 
     line: int
     command: str
@@ -63,7 +63,7 @@ class _Block(NamedTuple):
 
 
 def read(path: str, file: BinaryIO) -> Items:
-    """The runs in a file, which is all that tells them from others: GNU time notes neither host nor hour."""
+    """The runs in a file. Its path identifies them, because GNU time records neither host nor time."""
     blocks = list(_blocks(path, file))
     if not blocks:
         raise UsageError(f"{path}: has no report of GNU `time -v`")

@@ -168,7 +168,7 @@ def _requirement(row: dict[str, str]) -> Requirement:
 def _figures(row: dict[str, str], wall: float | None) -> Figures:
     figures: Figures = []
     for name, level in LEVELS.items():
-        # A task gone before it was looked at has 0 here, which no process can have.
+        # A task that ended before it was sampled has 0 here, which no process can have.
         if name in row and (value := amount(row[name], name)) > 0:
             figures.append((level, {"peak": value}))
     if "%cpu" in row:

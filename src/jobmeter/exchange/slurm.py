@@ -61,7 +61,7 @@ def read(path: str, file: BinaryIO) -> Items:
             continue
         where = f"{path}: line {job.line}"
         if not job.own and job.id in job_ids:
-            yield UnusableRow(where, f"a step of job {job.id} stands apart from it. Sort the rows by job")
+            yield UnusableRow(where, f"a step of job {job.id} is not next to its job. Sort the rows by job")
             continue
         job_ids.add(job.id)
         try:
@@ -74,7 +74,7 @@ def read(path: str, file: BinaryIO) -> Items:
 
 
 def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | UnusableRow]:
-    """Rows put together; a bad one costs its job only if it is the job's own."""
+    """Rows grouped by job; a bad one makes its job unusable only if it is the job's own."""
     columns: list[str] | None = None
     job: SlurmJob | None = None
     for line, text in decoded(file):
@@ -139,7 +139,7 @@ def _facts(where: str, job: SlurmJob, written: float) -> Facts:
 
 
 def _occasion(row: SacctRow) -> tuple[str, ...]:
-    """When it was: job ids begin anew some day, and a requeued job keeps its own."""
+    """The time of the run: job ids are reused some day, and a requeued job keeps its id."""
     for name in ("start", "submit", "end"):
         if name in row:
             return (row[name],)
@@ -158,7 +158,7 @@ def _wall(row: SacctRow) -> float | None:
 
 def _figures(job: SlurmJob, *, ended_by_itself: bool) -> Figures:
     figures: Figures = []
-    # Of one that was killed, nobody waited for the processes: Slurm then reports the CPU time of the shell alone.
+    # The processes of a killed job were not waited for: Slurm then reports the CPU time of the shell alone.
     trust = Quality.SAMPLED if ended_by_itself else Quality.AT_LEAST
     quality = _quality([step for step in job.steps if step["step"] != "extern"])
     rows = [*job.steps, job.own]
@@ -166,7 +166,7 @@ def _figures(job: SlurmJob, *, ended_by_itself: bool) -> Figures:
         if peak := _largest(rows, name):
             figures.append((level._replace(quality=quality), {"peak": peak}))
     for name, time in _TIMES.items():
-        # No program runs for 0 µs: that is Slurm's "not known".
+        # No program runs for 0 µs: that is how Slurm writes "unknown".
         if seconds := _seconds(job, name):
             figures.append((time._replace(quality=trust), {"total": seconds}))
     for name, most in _LARGEST.items():
@@ -190,7 +190,7 @@ def _largest(rows: list[SacctRow], name: str) -> int:
 
 
 def _seconds(job: SlurmJob, name: str) -> float:
-    """The job's own row sums up its steps; where it is missing, so do we."""
+    """The job's own row, which sums up its steps; where it is missing, the sum is computed here."""
     if name in job.own:
         return round(clock(job.own[name], name), 6)
     return round(sum(clock(step[name], name) for step in job.steps if name in step), 6)
