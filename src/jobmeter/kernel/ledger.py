@@ -3,7 +3,7 @@
 The kernel adds what a process used to the parent that waits for it. So the sum
 over the live processes, each with its waited-for children, holds whatever ended
 in the usual way. What the kernel drops (a child of a parent that ignores
-SIGCHLD) is kept here, as last seen: per process, and only then summed.
+SIGCHLD) is stored here, as last read: per process, and only then summed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Account(NamedTuple):
 
 
 class Ledger:
-    """Totals that never fall, whoever exits."""
+    """Totals that never fall when a process exits."""
 
     def __init__(self) -> None:
         self._accounts: dict[Identity, Account] = {}
@@ -42,7 +42,7 @@ class Ledger:
         return self._totals
 
     def _add_dropped(self, vanished: dict[Identity, Account], present: dict[Identity, Account]) -> None:
-        """Keep the use of those whose nearest living ancestor did not take it over."""
+        """Add the usage of vanished processes whose nearest living ancestor did not take it over."""
         living = {identity.pid: identity for identity in present}
         root = next(iter(present), None)
         parents = {identity.pid: account.parent for identity, account in vanished.items()}
@@ -65,7 +65,7 @@ class Ledger:
         for identity, accounts in heirs.items():
             dropped, left[identity] = _not_fitting(accounts, left[identity])
             astray += dropped
-        # One whose parent ended, and is there still to be waited for, went to the root that adopts orphans.
+        # A process whose parent ended, and is a zombie still, went to the root, which adopts orphans.
         dropped, _ = _not_fitting(astray, left[root] if root else 0)
         self._dropped_sums = _add(self._dropped_sums, *(account.used for account in dropped))
 
@@ -76,7 +76,7 @@ class Ledger:
 
 
 def _not_fitting(accounts: list[Account], inherited: int) -> tuple[list[Account], int]:
-    """Those whose faults do not fit into what an heir took over, the largest first, and what is left of that."""
+    """The accounts whose faults do not fit into what an ancestor took over, largest first, and the rest of that."""
     dropped = []
     for account in sorted(accounts, key=lambda account: account.faults, reverse=True):
         if account.faults <= inherited:

@@ -1,4 +1,4 @@
-"""The accounts of one container, put together from the groups that have a part of them."""
+"""The accounts of one container, combined from the groups that count a part of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ContainerGroup:
         self._read_at_end = self._look() or self._read_at_end
 
     def missed(self) -> frozenset[str]:
-        """None once its end was seen; else what no group above it counts."""
+        """Accounts that may be incomplete: none once it was read at its end; else what no group above it counts."""
         if self._read_at_end:
             return frozenset()
         if self._whole is None:
@@ -54,7 +54,7 @@ class ContainerGroup:
         return frozenset({"throttled", "oom_kills", *peaks})
 
     def _look(self) -> bool:
-        """Remember what the container's own group counts; False when it is gone."""
+        """Remember what the container's own group counts; False when it was removed."""
         if self._own is None or (cpu := self._own.cpu()) is None:
             return False
         self._last_cpu = cpu
@@ -135,7 +135,7 @@ class ContainerGroup:
         return self._whole is not None and self._aside is None
 
     def processes(self) -> list[int]:
-        """The container's processes; none when its group is gone."""
+        """The container's processes; none when its group was removed."""
         try:
             return self._own.processes() if self._own else []
         except OSError:

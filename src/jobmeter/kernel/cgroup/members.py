@@ -1,4 +1,4 @@
-"""Which processes of a job are no longer in the group they were started in: who may, can move them."""
+"""Which processes of a job are no longer in the group they were started in: a process with permission can move them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobmeter.kernel.tree import Process
 
 
 class Membership:
-    """Looks, now and then, whether the processes of a tree are where they were put."""
+    """Checks, now and then, whether the processes of a tree are still in their group."""
 
     def __init__(self, machine: Machine, directories: dict[str, str]) -> None:
         """`directories` of a group, by controller: see `cgroup.Group`."""
@@ -19,7 +19,7 @@ class Membership:
         self._directories = directories
         self._below: dict[str, set[Identity]] = {}  # in a group that the job made below its own: counted there
         self.left: set[str] = set()
-        """Controllers whose group some process was seen outside of; `""` is the unified hierarchy."""
+        """Controllers whose group some process has left; `""` is the unified hierarchy."""
 
     def update(self, alive: list[Process]) -> None:
         for controller, path in self._directories.items():
@@ -40,7 +40,7 @@ class Membership:
         try:
             path = read_cgroup(self._machine, identity.pid).get(controller)
         except (OSError, ValueError):
-            return  # gone
+            return  # it has ended
         # In v1 a process that is about to end is shown in the root.
         if path is None or is_ending(self._machine, identity.pid):
             return

@@ -13,7 +13,7 @@ from jobmeter.kernel.machine import TICKS_PER_SECOND, write_text
 
 _CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio", "hugetlb")
 _COUNTING = ("memory", "cpuacct")
-"""What figures are called exact because of."""
+"""The controllers that make figures exact."""
 _CPU_PERIOD_US = 100_000
 
 
