@@ -11,17 +11,17 @@ from jobmeter.launch.signals import JobProcesses
 from jobmeter.launch.spawn import LaunchedJob
 
 _GAP = 0.05
-"""Seconds between two looks at the job's processes; nobody reports the end of those that are not our children."""
+"""Seconds between two looks at the job's processes: the end of those that are not our children is not reported."""
 _SHARE = 0.05
 """Share of the time that looking may take."""
 _CONFIRM = 3
-"""Looks in a row that find nobody. A process that forks and ends while /proc is listed can be missed by one."""
+"""Looks in a row that find no process. One can miss a process that forks and ends while /proc is listed."""
 
 
 class Takeover:
     """In place of the shepherd: `next_message` as that of `LaunchedJob`.
 
-    Of processes that became our children wait4 tells what they used. Of others only the end is seen.
+    For processes that became our children, wait4 reports what they used. For others, only the end is known.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Takeover:
         self._empty_searches = 0
 
     def next_message(self, timeout: float | None = None) -> protocol.Message | None:
-        """What became known of the job; None when nothing did for a while, at most `timeout` seconds.
+        """The next event of the job; None when there was none for a while, at most `timeout` seconds.
 
         EOFError when every process has ended.
         """
