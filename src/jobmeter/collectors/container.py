@@ -12,7 +12,7 @@ from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
 def _counter(key: str, unit: str, help: str) -> Measurement:
-    # A container's stats are gone when it ends: what was used after the last answer is not in them.
+    # A container's stats are not available after it ends: what was used after the last answer is not in them.
     return Measurement(f"container_{key}", unit, Kind.COUNTER, Across.LAST, Quality.AT_LEAST, help)
 
 
@@ -38,7 +38,7 @@ _COUNTERS = {CPU.key, NET_RX.key, NET_TX.key, BLOCK_READ.key, BLOCK_WRITE.key}
 
 
 class ContainerStats(NamedTuple):
-    """One answer of a container runtime, in base units; None is what it did not report."""
+    """One answer of a container runtime, in base units; None is "not reported"."""
 
     cpu_seconds: float | None = None
     mem_current: int | None = None
@@ -85,7 +85,7 @@ class ContainerCollector:
 class ContainerSource:
     """Reads in a thread of its own, so that a slow container runtime holds up no other reading.
 
-    A reading is the last answer; the question for the next one is asked then.
+    A reading is the last answer; it also sends the request for the next one.
     """
 
     def __init__(self, container: ContainerHandle) -> None:

@@ -32,7 +32,7 @@ class NetnsCollector:
         if target.container is None:
             raise NoData("the job is not a container")
         if not target.main:
-            raise NoData("no process of the container could be seen, or it had ended already")
+            raise NoData("no process of the container is visible here, or it has already ended")
         if not target.container.has_own_network:
             raise NoData("the container shares its network with another one")
         return NetnsSource(NetworkNamespace(target.machine, target.main), from_now=target.container.already_ran)
@@ -42,7 +42,7 @@ class NetnsSource:
     """Remembers what each interface counted last: they are removed soon after the end of a container."""
 
     def __init__(self, namespace: NetworkNamespace, *, from_now: bool) -> None:
-        """With `from_now`, what was counted before does not count."""
+        """With `from_now`, counters begin at what they are now."""
         self._namespace = namespace
         self._last: Traffic = {}
         self._before: Traffic = namespace.traffic() if from_now else {}

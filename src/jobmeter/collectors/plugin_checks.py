@@ -1,6 +1,6 @@
 """Holding collectors of other packages to the contract, so that the meter can trust every source alike.
 
-Descriptions are checked once, each value when it is read. One that is broken costs its own readings and a line that
+Descriptions are checked once, each value when it is read. A broken one loses its own readings, and gets a line that
 says what is wrong with it.
 """
 
@@ -140,7 +140,7 @@ class PluginSource:
             readings: Readings = guarded(lambda: self._usable(call()))
         except PluginFault as fault:
             self._note("", fault)
-            return {}  # NoData is no fault: the record tells it
+            return {}  # NoData is no fault: the record reports it
         return readings
 
     def _usable(self, readings: Any) -> Readings:
@@ -163,7 +163,7 @@ class PluginSource:
 
 
 class UnopenedSource:
-    """Of a collector that is broken, and not only without data here: it says what is wrong, and reads nothing."""
+    """For a collector that is broken, not only without data here: it reports what is wrong, and reads nothing."""
 
     def __init__(self, fault: str, wanted: frozenset[str]) -> None:
         self._fault = fault
@@ -186,7 +186,7 @@ class UnopenedSource:
 
 
 def checked_reading(measurement: Measurement, reading: Any) -> Any:
-    """The reading as the meter takes it. PluginFault when it does not fit the description."""
+    """The reading in the form that the meter expects. PluginFault when it does not fit the description."""
     if isinstance(reading, (list, tuple)):
         return [_checked_value(measurement, value) for value in reading]
     if measurement.kind is not Kind.CATEGORY:
@@ -206,7 +206,7 @@ def _checked_value(measurement: Measurement, value: Any) -> Number | str:
 def _number(value: Any, *, may_be_negative: bool) -> Number:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise PluginFault(f"{_kind_of(value)} is not a number")
-    # Subclasses may write themselves in a way that is no JSON.
+    # Subclasses may have a text form that is not JSON.
     number: Number = int(value) if isinstance(value, int) else float(value)
     if not -_MOST < number < _MOST:  # false for NaN too
         raise PluginFault(
@@ -266,7 +266,7 @@ def _checked_measurement(name: str, measurement: Any) -> Measurement:
         raise PluginFault(f"{key}: the values of a {kind.value} cannot be combined by {across.value!r}")
     if not isinstance(measurement.help, str) or not measurement.help.strip() or "\n" in measurement.help:
         raise PluginFault(f"{key}: its help is not a line of text")
-    # Whoever wrote the words in place of the names of an Enum meant these.
+    # Words in place of the members of an Enum are accepted.
     return measurement._replace(kind=kind, across=across, quality=quality, gauge=gauge)
 
 

@@ -15,7 +15,7 @@ GROUP = "jobmeter.collectors"
 
 
 class Entry(NamedTuple):
-    """An entry point: which object of which module is the collector, and whose it is."""
+    """An entry point: the object and module of the collector, and its package."""
 
     name: str
     value: str  # module:attribute
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
     @property
     def may_be_default(self) -> bool:
-        """Whether it is found without asking for the entry points of every package (`default_plugins`)."""
+        """Whether it is found without listing the entry points of every package (`default_plugins`)."""
         return self.package.lower().replace("-", "_").replace(".", "_").startswith("jobmeter_")
 
 

@@ -2,7 +2,7 @@
 
 `status` costs 25 µs a process. `smaps_rollup` costs 10 to 14 ms per GiB and holds
 the job's memory lock meanwhile, so both have an allowance, and page faults, which
-`stat` counts, say when a reading could tell something new.
+`stat` counts, show when a reading can have changed.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Shares:
         self._anchors: dict[Identity, tuple[int, int]] = {}  # PSS, and the resident size it was read at
 
     def update(self, holding: list[Process]) -> list[procfs.SmapsRollup]:
-        """The shares by now; empty when they changed and to read them would cost too much."""
-        # Every page that is added, or copied because it was shared, is a fault; one that is given back is none.
+        """The present shares; empty when they changed and reading them would cost too much."""
+        # Every page that is added, or copied because it was shared, is a fault; freeing one is not.
         mark = hash(tuple((process.identity, process.stat.minor_faults, process.stat.rss) for process in holding))
         if mark == self._read_at:
             return self._shares
@@ -77,7 +77,7 @@ class Shares:
         with self._allowance:
             read = [(process, self._read(process)) for process in holding]
         self._shares = [share for _, share in read if share is not None]
-        # Of a process that may not be read, the resident size has to do.
+        # For a process that may not be read, the resident size is used.
         self._anchors = {p.identity: (p.stat.rss if share is None else share.pss, p.stat.rss) for p, share in read}
         self._read_at = mark
         return self._shares
@@ -108,4 +108,4 @@ class Shares:
         try:
             return procfs.read_smaps_rollup(self._machine, process.identity.pid)
         except OSError:
-            return None  # another user's process, or gone
+            return None  # another user's process, or it has ended

@@ -9,7 +9,7 @@ from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 CPU = Measurement(
     "rusage_cpu_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
-    "CPU time of the job's processes, except those that nobody waited for.",
+    "CPU time of the job's processes, except those that were not waited for.",
 )  # fmt: skip
 USER = Measurement(
     "rusage_user_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
@@ -21,11 +21,11 @@ SYSTEM = Measurement(
 )  # fmt: skip
 MAXRSS = Measurement(
     "rusage_maxrss", "bytes", Kind.GAUGE, Across.MAX, Quality.AT_LEAST,
-    "The largest resident size any one process of the job had, except those that nobody waited for.", Gauge.MARK,
+    "The largest resident size any one process of the job had, except those that were not waited for.", Gauge.MARK,
 )  # fmt: skip
 
 _NOISE = 1.1
-"""A mark this close to the launcher's size is the launcher's."""
+"""A maximum this close to the launcher's size is the launcher's own."""
 
 
 class RusageCollector:
@@ -38,7 +38,7 @@ class RusageCollector:
 
     def open(self, target: Target, wanted: frozenset[str]) -> RusageSource:
         if target.root_is_job:
-            raise NoData("only the parent of a process is told what it used")
+            raise NoData("the kernel reports it only to the parent of a process")
         return RusageSource()
 
 

@@ -32,7 +32,7 @@ _REST_OF_OUTPUT = 10.0
 """Seconds of silence after which no more output of a container that has ended is expected."""
 _LITTLE_START = 1.0
 """Seconds of a run from which on the 30 ms of CPU that a container runtime uses for its start are negligible."""
-_NO_PROCESS = "no process of the container could be seen, or it had ended already"
+_NO_PROCESS = "no process of the container is visible here, or it has already ended"
 
 
 class LaunchedContainer:
