@@ -1,4 +1,4 @@
-"""The keys under which a spec asks for something, and the fields of a `Requirement` they are for."""
+"""The keys of requirements in a spec, and the fields of a `Requirement` they are for."""
 
 from __future__ import annotations
 

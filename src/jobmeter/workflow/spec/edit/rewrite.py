@@ -1,4 +1,4 @@
-"""Correcting what a spec asks for, and nothing else in it: comments, layout, quotes and order stay to the letter."""
+"""Correcting the requirements in a spec, and nothing else in it: comments, layout, quotes and order stay."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from jobmeter.workflow.spec.read.loading import Document, parse_document, read_d
 
 
 def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
-    """The new text of the spec, in which the steps ask for `sizes`, rounded up; what is None there stays.
+    """The new text of the spec, in which the steps request `sizes`, rounded up; what is None there stays.
 
-    What several steps share, by name, alias or merge, becomes the largest of theirs; a step of which nothing is said
-    counts with what it asks for now. UsageError when there is no such step, or the spec is wrong.
+    What several steps share, by name, alias or merge, becomes the largest of theirs; a step without a size
+    counts with what it requests now. UsageError when there is no such step, or the spec is wrong.
     """
     from jobmeter.workflow.spec.plan.planning import make_plan
 
@@ -40,7 +40,7 @@ def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
     try:
         changed = make_plan(parse_document(path, text))
     except UsageError as error:
-        raise UsageError(f"{path}: is written in a way that cannot be changed here ({error})") from None
+        raise UsageError(f"{path}: its layout cannot be changed automatically ({error}). Change it by hand.") from None
     _check_sizes(path, changed, sizes)
     return text
 
@@ -55,7 +55,7 @@ def write_spec(path: str, text: str) -> None:
 
 
 def _check_sizes(path: str, plan: Plan, sizes: Mapping[str, Requirement]) -> None:
-    """Makes sure that the jobs now ask for enough: a layout we do not master must not pass for a correction."""
+    """Makes sure that the jobs now request enough: a layout that is not understood must not pass for a correction."""
     for job in plan.jobs:
         for field, name in FIELDS.items():
             size = new_size(sizes, job.step, field)
@@ -129,7 +129,7 @@ def _replace_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirem
 
 
 class _Habits:
-    """How this spec writes what it asks for; new values follow it."""
+    """How this spec writes requirements; new values are written the same way."""
 
     def __init__(self, uses: list[_Use], is_json: bool) -> None:
         self._is_json = is_json
@@ -163,7 +163,7 @@ class _Habits:
 
 
 def _insert_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirement], habits: _Habits) -> None:
-    """What a step needs and nobody wrote down is added: to its requirement, or with one to the job."""
+    """Adds sizes that the spec does not have yet: to the step's requirement, or with a new one to the job."""
     missing: dict[int, tuple[_Use, dict[str, float]]] = {}
     for use in uses:
         size = new_size(sizes, use.step, use.field)

@@ -1,4 +1,4 @@
-"""Correcting what a spec in TOML asks for; tomlkit keeps its comments and layout."""
+"""Correcting the requirements in a TOML spec; tomlkit keeps its comments and layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rewrite_toml(text: str, sizes: Mapping[str, Requirement]) -> str:
 
 
 def _tables(document: Any) -> list[tuple[Any, list[str]]]:
-    """Each table of a requirement, and the steps that ask for it."""
+    """Each table of a requirement, and the steps that use it."""
     tables: list[tuple[Any, list[str]]] = []
     named: dict[str, list[str]] = {}
     for job in document["jobs"]:

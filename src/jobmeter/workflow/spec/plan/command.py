@@ -57,7 +57,7 @@ def shell_command(
 ) -> list[str]:
     """The words to execute for the text of a command. Problem when there are none.
 
-    Like make, it spares the shell where the command needs none. What is not found goes to the shell, so that it
+    Like make, it uses no shell where the command needs none. What is not found goes to the shell, so that it
     fails as such a command does, with 127. Without `programs` nothing is looked up: it runs in a container.
     """
     if not script.strip():
@@ -76,7 +76,7 @@ def shell_command(
 
 
 def without_shell(command: list[str]) -> list[str]:
-    """The words of `command` as they are where the shell is spared, whether or not it is at present.
+    """The words of `command` without a shell around them, whether or not there is one at present.
 
     That depends on the programs there are when the plan is made, which earlier jobs may have to make.
     """

@@ -85,7 +85,7 @@ class Neighbours:
         return matching
 
     def _matching(self, pattern: str, beginning: str) -> tuple[int, ...]:
-        """The jobs whose names match; of all names only those are looked at that have the same beginning."""
+        """The jobs whose names match; only names with the same beginning are compared."""
         if self._sorted is None:
             self._sorted = sorted(self._names)
         matches = re.compile(fnmatch.translate(pattern)).match
@@ -119,7 +119,7 @@ def find_cycle(blocked_by: Sequence[tuple[int, ...]]) -> list[int]:
                 free.append(number)
     if done == len(blocked_by):
         return []
-    # Each of those left waits for another one left: whoever goes on along them comes round.
+    # Each of those left waits for another one left: following them leads to a cycle.
     number = next(number for number, count in enumerate(waiting, 1) if count)
     visited: dict[int, int] = {}
     while number not in visited:

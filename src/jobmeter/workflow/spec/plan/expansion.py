@@ -56,7 +56,7 @@ class Expansion:
             number += 1
 
     def lacking(self) -> list[str]:
-        """The parameters that take several values and do not stand in the name."""
+        """The parameters that take several values and are not in the name."""
         mentioned = self._filler.mentioned(self._spec.name)
         return [name for name, values in self._parameters.items() if name not in mentioned and len(set(values)) > 1]
 

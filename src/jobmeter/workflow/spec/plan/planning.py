@@ -36,7 +36,7 @@ def make_plan(document: Document) -> Plan:
 
 
 class _Problems:
-    """Gathers what is wrong, each place once, however many jobs a sweep makes of it."""
+    """Collects the problems, one per place, however many jobs a sweep makes of it."""
 
     def __init__(self, document: Document) -> None:
         self._document = document

@@ -1,4 +1,4 @@
-"""A document as it stands in its file: every value with the place where it was written.
+"""A document as it is written in its file: every value with the place where it was written.
 
 Scalars keep the text that a person wrote. What it means is decided by the field it
 is for: `1.10` is a version among labels and a number among cpus, `on` is a key, and
@@ -65,7 +65,7 @@ class Sequence:
 
 
 class Mapping:
-    """Pairs of nodes. What is merged into it by `<<` stands among them."""
+    """Pairs of nodes. What is merged into it by `<<` is among them."""
 
     __slots__ = ("end", "ends", "flow", "pairs", "start")
 
@@ -144,7 +144,7 @@ def _check_keys(mapping: Mapping) -> None:
         if not isinstance(key, Scalar):
             raise Problem("a key must be a word", line=key.start.line + 1)
         if key.value in names:
-            raise Problem(f"the key {quote(key.value)} stands here for the second time", line=key.start.line + 1)
+            raise Problem(f"the key {quote(key.value)} is written twice", line=key.start.line + 1)
         names.add(key.value)
         if is_merge(key):
             sources = value.items if isinstance(value, Sequence) else [value]

@@ -1,4 +1,4 @@
-"""Holding a document against the schema, and saying what does not fit."""
+"""Validating a document against the schema, and reporting what does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading YAML: its events, made into nodes. No tag, no alias and no depth of it can harm."""
+"""Reading YAML: its events, made into nodes. Tags, aliases and nesting depth are limited."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobmeter.workflow.spec.read.nodes import Mapping, Mark, Node, Scalar, Seque
 from jobmeter.workflow.spec.read.spec_errors import DEEPEST, Problem, too_deep
 
 MOST_REPEATED = 1_000_000
-"""Values that aliases may repeat, all together: more is no spec but a trap."""
+"""Values that aliases may repeat, all together: more is an attack, not a spec."""
 
 
 def compose_yaml(text: str) -> Node | None:
@@ -121,13 +121,13 @@ class _YamlComposer:
     def _named(self, event: Any, node: Node, size: int, depth: int) -> None:
         tag = str(event.ctag or "")
         if tag not in ("", "!") and not re.fullmatch(r"tag:yaml\.org,2002:\w+", tag):
-            raise Problem(f"the tag {tag!r} means nothing here", event)
+            raise Problem(f"the tag {tag!r} is not supported here. Remove it", event)
         if event.anchor:
             self._anchors[event.anchor] = node, size, depth
 
     def _aliased(self, event: Any, open_nodes: list[_Open]) -> tuple[Node, int, int]:
         if any(outer.event.anchor == event.anchor for outer in open_nodes):
-            raise Problem(f"*{event.anchor} stands inside of what it stands for", event)
+            raise Problem(f"*{event.anchor} refers to a value that contains it", event)
         if event.anchor not in self._anchors:
             raise Problem(f"there is no &{event.anchor} before this *{event.anchor}", event)
         return self._anchors[event.anchor]
