@@ -271,7 +271,7 @@ def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> boo
 def _memory_level(summary: Summary, described: Described, peak: Figure | None, field: str) -> Figure | None:
     """The mean or the minimum of memory, counted as the peak is where that was measured, and never above it.
 
-    The mark of one process counts the files it maps, which a cgroup charges to whoever read them first.
+    The mark of one process counts the files it maps, which a cgroup charges to their first reader.
     """
     keys: tuple[str, ...] = MEMORY_MEAN
     if peak is not None and peak["from"] == HELD_WITH_UNCOUNTED:

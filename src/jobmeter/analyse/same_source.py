@@ -56,7 +56,7 @@ def _sources(records: Sequence[Record], figure: str) -> list[str]:
 def _is_comparable(key: str, records: Sequence[Record]) -> bool:
     """Whether the figures can be compared.
 
-    A cgroup's peak counts page cache, which is charged to the first reader of a file. perf may have been stopped before the end of the job.
+    A cgroup's peak counts page cache, which is charged to the first reader of a file. perf may have been stopped early.
     """
     if key.startswith("perf_"):
         return not any(

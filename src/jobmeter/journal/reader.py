@@ -205,5 +205,5 @@ class _Reading:
         else:
             journal.problems.append(unreadable(self._path, number, line))
             if not line.startswith(_NO_COLUMNS):
-                run.columns = None  # they may have been declared anew in this line
+                run.columns = None  # they may have been declared again in this line
         return None

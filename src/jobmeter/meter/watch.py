@@ -161,7 +161,7 @@ class Watch:
 
     def _sample(self, now: float, *, levels: bool = True) -> None:
         pulse = _first_answer(self._pulses)
-        # At times everything is read anew: reclaim and swap change a process that does not run.
+        # At times everything is read again: reclaim and swap change a process that does not run.
         quiet = pulse is not None and pulse == self._pulse and now < self._read_anew_at and not self._outran(pulse)
         if not quiet:
             self._read_anew_at = now + _READ_ANEW

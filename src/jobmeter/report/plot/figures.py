@@ -61,7 +61,7 @@ def label(job: JobCurves) -> str:
 
 
 def unit_title(curve: Curve, symbol: str) -> str:
-    """What stands beside the axis: `MiB`, `% (100 = one core)`, `KiB per second`."""
+    """The title of the axis: `MiB`, `% (100 = one core)`, `KiB per second`."""
     named = {"percent": "% (100 = one core)", "count": "number"}.get(curve.unit, symbol)
     return f"{named} per second" if curve.rate else named
 
