@@ -26,7 +26,7 @@ class Locked(Exception):
 
 
 def open_index(path: str) -> Connection:
-    """The index in this file; created if there is none, rebuilt if it is damaged, of an older version or another layout.
+    """The index in this file; created if missing, rebuilt if it is damaged, of an older version or another layout.
 
     StoreError when it is of a newer version, or cannot be opened.
     """
