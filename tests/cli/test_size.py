@@ -198,4 +198,4 @@ def test_apply_refuses_a_spec_of_other_jobs(known: Commands, tmp_path: Path) -> 
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
     done = known("size", "once", "--apply", str(spec))
-    assert (2, True) == (done.code, "none of its jobs is 'once'" in done.err)
+    assert (2, True) == (done.code, "has no job 'once'" in done.err)
