@@ -60,7 +60,7 @@ def test_a_command_that_cannot_be_run_leaves_no_record(command: list[str], code:
         (["--interval", "0", "true"], "--interval: '0' is not above 0"),
         (["--interval", "-1", "true"], "--interval"),
         (["--interval", "abc", "true"], "--interval: 'abc' is not a duration"),
-        (["--interval", "0.0001", "true"], "--interval: '0.0001' is below 0.005 s, the shortest there is"),
+        (["--interval", "0.0001", "true"], "--interval: '0.0001' is below 0.005 s, the shortest interval"),
         (["--memory", "9" * 400, "true"], "more memory than any machine has"),
         (["--runtime", "9" * 400, "true"], "is not a duration"),
         (["--window", "0", "true"], "--window: '0' is not above 0"),
@@ -110,7 +110,7 @@ def test_a_configuration_that_cannot_be_read_is_named_with_its_line() -> None:
 def test_a_store_that_cannot_be_written_costs_the_record_and_not_the_job(store: str) -> None:
     done = jobmeter("run", "--store", store, "--", "sh", "-c", "echo did it; exit 3")
     assert (3, "did it\n") == (done.returncode, done.stdout)
-    assert "this run is not kept" in done.stderr
+    assert "this run is not stored" in done.stderr
     assert "CPU" in done.stderr
 
 

@@ -90,7 +90,7 @@ def test_attach_is_refused_before_it_measures() -> None:
     finally:
         job.kill()
         job.wait()
-    why = "only the parent of a process is told what it used"
+    why = "the kernel reports it only to the parent of a process"
     assert (2, f"jobmeter: --measurements: rusage_maxrss cannot be measured here: {why}\n") == (
         done.returncode,
         done.stderr,

@@ -44,7 +44,7 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         for module in _MODULES:
-            found = getattr(import_module(f"jobmeter.{module}"), name, None)
-            if found is not None:
-                return found
+            value = getattr(import_module(f"jobmeter.{module}"), name, None)
+            if value is not None:
+                return value
     raise AttributeError(f"module 'jobmeter' has no attribute {name!r}")

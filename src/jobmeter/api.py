@@ -113,7 +113,7 @@ def start(
     keep: bool = True,
     container: str | ContainerOptions | None = None,
 ) -> RunningJob:
-    """Start a command and return at once. Options are those of `jobmeter run`; `keep=False` keeps no journal.
+    """Start a command and return at once. Options are those of `jobmeter run`; `keep=False` stores no journal.
 
     `container` is an image to run it in, or ContainerOptions with more; `cwd` and `env` are then the container's.
     OptionRefused for an option that has no effect on this job, as `orphans` in a container.
@@ -123,7 +123,7 @@ def start(
         parse_bytes(memory) if isinstance(memory, str) else memory,
         parse_seconds(runtime) if isinstance(runtime, str) else runtime,
     )
-    if enforce and not requirement.asked():
+    if enforce and not requirement.requested():
         raise OptionRefused("enforce: has no effect without cpus, memory or runtime")
     options = _measure_options(name, labels, interval, window, measurements, store, keep)
     words, directory = [os.fspath(word) for word in command], None if cwd is None else os.fspath(cwd)
@@ -180,7 +180,7 @@ def run_workflow(
 ) -> WorkflowResult:
     """Run the jobs of a spec to their end. Options are those of `jobmeter workflow run`.
 
-    UsageError when the spec means nothing or a job can never fit; jobs that fail are no error. What the command would
+    UsageError when the spec is wrong or a job can never fit; jobs that fail are no error. What the command would
     print as a warning is a Python warning.
     """
     from jobmeter.workflow.service import WorkflowOptions, claim, execute, prepare_run
@@ -254,7 +254,7 @@ class ContainerMeter:
         self._session.start()
 
     def stop(self) -> None:
-        """Measure no longer; the container goes on."""
+        """Stop measuring; the container keeps running."""
         self._session.stop()
 
     def wait(self) -> Run:
@@ -282,7 +282,7 @@ def _measure_options(
 ) -> MeasureOptions:
     for option, value in (("store", store), ("window", window)):
         if not keep and value is not None:
-            raise OptionRefused(f"{option}: has no effect with keep=False, which keeps no journal")
+            raise OptionRefused(f"{option}: has no effect with keep=False, which stores no journal")
     return MeasureOptions(
         name=name,
         labels=dict(labels or {}),

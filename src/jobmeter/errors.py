@@ -42,7 +42,7 @@ class StoreError(JobmeterError):
 
 
 class NoData(JobmeterError):
-    """A source has nothing to tell here; the text says why, and is no failure."""
+    """A source is not available here. The text says why; this is not a failure."""
 
 
 def quote(value: object) -> str:

@@ -105,14 +105,14 @@ Value = Union[int, float, str, dict[str, float]]
 
 
 class Requirement(NamedTuple):
-    """What was asked for; `None` is "not asked for"."""
+    """What was requested; `None` is "not requested"."""
 
     cpus: float | None = None
     memory_bytes: int | None = None
     runtime_seconds: float | None = None
     gpus: int | None = None
 
-    def asked(self) -> dict[str, Number]:
+    def requested(self) -> dict[str, Number]:
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
@@ -128,7 +128,7 @@ class Outcome(NamedTuple):
         """The exit code a shell would show: the job's own, or 128 + its signal."""
         if self.signal is not None:
             return 128 + self.signal
-        # Not known: whoever was to tell was killed. That must not pass for a success.
+        # Unknown: the process that reports it was killed. That must not pass for a success.
         return 125 if self.exit_code is None else self.exit_code
 
 

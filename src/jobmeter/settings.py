@@ -1,7 +1,7 @@
 """Settings: their values and where they come from.
 
-What is given in the call goes before the environment, that before the project's
-file (`jobmeter.toml`, here or in a directory above), and that before the user's.
+Values given in the call take precedence over the environment, that over the project's
+file (`jobmeter.toml`, here or in a directory above), and that over the user's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jobmeter.errors import UsageError, quote
 from jobmeter.units import parse_bytes, parse_seconds
 
 SHORTEST_INTERVAL = 0.005
-"""Seconds. More samples than that would measure the meter."""
+"""Seconds. At shorter intervals the meter itself would use too much CPU."""
 
 
 def positive_seconds(text: str) -> float:
@@ -27,7 +27,7 @@ def positive_seconds(text: str) -> float:
 def sampling_interval(text: str) -> float:
     seconds = positive_seconds(text)
     if seconds < SHORTEST_INTERVAL:
-        raise UsageError(f"{text!r} is below {SHORTEST_INTERVAL:g} s, the shortest there is")
+        raise UsageError(f"{text!r} is below {SHORTEST_INTERVAL:g} s, the shortest interval")
     return seconds
 
 
@@ -48,14 +48,14 @@ def positive_number(text: str) -> float:
     return number
 
 
-def signed_whole_number(text: str, least: int = -999_999_999, what: str = "a whole number") -> int:
+def signed_whole_number(text: str, least: int = -999_999_999, expected: str = "a whole number") -> int:
     """`text`, at most nine digits with or without a sign, as an int from `least` up.
 
-    UsageError, which says that it is not `what`.
+    UsageError, which says that it is not `expected`.
     """
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 9 or int(text) < least:
-        raise UsageError(f"{quote(text)} is not {what}")
+        raise UsageError(f"{quote(text)} is not {expected}")
     return int(text)
 
 
@@ -63,8 +63,8 @@ def whole_number(text: str) -> int:
     return signed_whole_number(text, 0, "a whole number from 0 up")
 
 
-def positive_whole_number(text: str, what: str = "a whole number above 0") -> int:
-    return signed_whole_number(text, 1, what)
+def positive_whole_number(text: str, expected: str = "a whole number above 0") -> int:
+    return signed_whole_number(text, 1, expected)
 
 
 def key_list(text: str) -> list[str]:
@@ -102,7 +102,7 @@ def directory_store(text: str) -> str:
 
 
 class Setting:
-    """An option that may also stand in the environment and in configuration files."""
+    """An option that may also be set in the environment and in configuration files."""
 
     def __init__(self, name: str, parse: Callable[[str], Any], *, environment: str | None, default: Any) -> None:
         self.name = name
@@ -145,7 +145,7 @@ def resolve(name: str, given: str | None) -> Any:
 
 
 def config_files() -> list[str]:
-    """The configuration files there are, the one that goes first, first."""
+    """The configuration files that exist, in order of precedence."""
     paths = []
     try:
         directory = os.getcwd()

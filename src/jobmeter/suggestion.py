@@ -1,4 +1,4 @@
-"""What to say of a name that does not exist: the one that was probably meant, else those that exist."""
+"""Suggestions for a name that does not exist: the one that was probably meant, else those that exist."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobmeter.analyse.check import Job, Line
+from jobmeter.analyse.check import CheckedJob, Line
 from jobmeter.analyse.correction import corrections
 from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.model import Requirement
@@ -11,7 +11,7 @@ GIB = 2**30
 
 
 def over(resource: Resource, specified: float, used: float, cause: str | None = None) -> Line:
-    return Line(Job(1, "train", "train", 1, "run1"), resource, specified, used, False, True, cause)
+    return Line(CheckedJob(1, "train", "train", 1, "run1"), resource, specified, used, False, True, cause)
 
 
 def test_only_what_was_over_used_is_corrected() -> None:

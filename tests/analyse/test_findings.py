@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from jobmeter.analyse.findings import findings, line_through
-from jobmeter.analyse.timeline import Sample
+from jobmeter.analyse.timeline import WindowSample
 from tests.runs import record
 
 GIB = 1 << 30
 ASKED = {"cpus": 2, "memory_bytes": 4 * GIB, "runtime_seconds": 60}
 
 
-def kinds(run: Any, samples: list[Sample] | None = None) -> list[str]:
+def kinds(run: Any, samples: list[WindowSample] | None = None) -> list[str]:
     return [finding.kind for finding in findings(run, samples or [])]
 
 
@@ -22,8 +22,8 @@ def used(**figures: Any) -> Any:
     return record("aaa1", requirement=ASKED, **{**usual, **figures})
 
 
-def memory(*levels: float) -> list[Sample]:
-    return [Sample(10.0 * number, 50.0, level, 1) for number, level in enumerate(levels, start=1)]
+def memory(*levels: float) -> list[WindowSample]:
+    return [WindowSample(10.0 * number, 50.0, level, 1) for number, level in enumerate(levels, start=1)]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse.timeline import Sample, samples, summarise
+from jobmeter.analyse.timeline import WindowSample, samples, summarise
 
 
 @pytest.mark.parametrize(
@@ -12,14 +12,14 @@ from jobmeter.analyse.timeline import Sample, samples, summarise
     [
         (
             {"perf_cpu_seconds": 5.0, "proc_cpu_percent": 99.0, "cgroup_held": [7, 5], "proc_processes": [3, 2.5]},
-            Sample(10.0, 50.0, 7, 3),
+            WindowSample(10.0, 50.0, 7, 3),
         ),
-        ({"proc_cpu_percent": [99.0, 80.0], "proc_rss_total": 4}, Sample(10.0, 80.0, 4, None)),
-        ({"cgroup_cpu_seconds": 1.0, "perf_cpu_seconds": 5.0, "proc_pss_total": 1}, Sample(10.0, 10.0, 1, None)),
-        ({"perf_cpu_seconds": 0.1, "proc_cpu_seconds": 5.0}, Sample(10.0, 50.0, None, None)),
-        ({"perf_cpu_seconds": 5.0, "proc_cpu_seconds": 5.2}, Sample(10.0, 50.0, None, None)),
-        ({"rusage_cpu_seconds": 100.0}, Sample(10.0, None, None, None)),
-        ({}, Sample(10.0, None, None, None)),
+        ({"proc_cpu_percent": [99.0, 80.0], "proc_rss_total": 4}, WindowSample(10.0, 80.0, 4, None)),
+        ({"cgroup_cpu_seconds": 1.0, "perf_cpu_seconds": 5.0, "proc_pss_total": 1}, WindowSample(10.0, 10.0, 1, None)),
+        ({"perf_cpu_seconds": 0.1, "proc_cpu_seconds": 5.0}, WindowSample(10.0, 50.0, None, None)),
+        ({"perf_cpu_seconds": 5.0, "proc_cpu_seconds": 5.2}, WindowSample(10.0, 50.0, None, None)),
+        ({"rusage_cpu_seconds": 100.0}, WindowSample(10.0, None, None, None)),
+        ({}, WindowSample(10.0, None, None, None)),
     ],
     ids=[
         "counter first",
@@ -31,7 +31,7 @@ from jobmeter.analyse.timeline import Sample, samples, summarise
         "nothing",
     ],
 )
-def test_a_window_gives_the_sample_of_the_best_source(cells: dict[str, Any], expected: Sample) -> None:
+def test_a_window_gives_the_sample_of_the_best_source(cells: dict[str, Any], expected: WindowSample) -> None:
     assert [expected] == samples([(10.0, cells)])
 
 

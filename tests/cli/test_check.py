@@ -123,7 +123,7 @@ def test_runs_of_a_workflow_are_kept_apart(jobmeter: Commands) -> None:
     ]
     assert [0, 1, 0] == codes
     done = jobmeter("check", "ml-training-pipeline", "--run-id", "7")
-    assert (2, "jobmeter: --run-id: 'ml-training-pipeline' has no run 7. Stored of it: 1 to 2.\n") == (
+    assert (2, "jobmeter: --run-id: 'ml-training-pipeline' has no run 7. Stored runs: 1 to 2.\n") == (
         done.code,
         done.err,
     )
@@ -188,7 +188,7 @@ def test_of_very_many_runs_the_same_is_found_by_sql(jobmeter: Commands, monkeypa
     ("arguments", "expected"),
     [
         (["nothing"], "there is no run 'nothing'"),
-        (["train_model", "--run-id", "1"], "--run-id tells the runs of a workflow apart"),
+        (["train_model", "--run-id", "1"], "--run-id selects a run of a workflow"),
         (["--run-id", "0"], "--run-id: '0' is not a whole number above 0"),
         (["--run-id", "²"], "--run-id: '²' is not a whole number above 0"),
         (["--min-over", "much"], "--min-over: 'much' is not a percentage"),
@@ -245,7 +245,7 @@ def test_fix_refuses_a_spec_without_the_job(jobmeter: Commands, tmp_path: Path) 
     spec = tmp_path / "spec.yaml"
     spec.write_text("name: other\njobs:\n  - {name: a, command: 'true'}\n")
     done = having(jobmeter, *pipeline())("check", "ml-training-pipeline", "--fix", str(spec))
-    assert (2, True) == (done.code, "and jobs of 'ml-training-pipeline' are meant" in done.err)
+    assert (2, True) == (done.code, "not of 'ml-training-pipeline'. Name the spec" in done.err)
 
 
 @pytest.mark.parametrize("names", [["s_1"], ["s_1", "s_2"]])
@@ -425,10 +425,10 @@ def test_a_spec_of_another_workflow_is_refused_though_nothing_is_to_be_changed(
     spec.write_text("name: other\njobs:\n  - {name: preprocess, command: 'true'}\n")
     fine = job(14, "preprocess", memory_peak_bytes=GIB, requirement={"memory_bytes": 8 * GIB})
     done = having(jobmeter, fine)("check", "ml-training-pipeline", "--fix", str(spec))
-    assert (2, "", True) == (done.code, done.out, "and jobs of 'ml-training-pipeline' are meant" in done.err)
+    assert (2, "", True) == (done.code, done.out, "not of 'ml-training-pipeline'. Name the spec" in done.err)
     lone = record("lone1", "lone", wall_seconds=1.0, requirement={"runtime_seconds": 4})
     done = having(jobmeter, lone)("check", "lone", "--fix", str(spec))
-    assert (2, "", True) == (done.code, done.out, "there is no job 'lone' in it" in done.err)
+    assert (2, "", True) == (done.code, done.out, "has no job 'lone'" in done.err)
 
 
 @pytest.mark.parametrize("spec_text", [SPEC, SPEC.rstrip("\n"), SPEC.replace("\n", "\r\n")])
@@ -455,7 +455,10 @@ def test_fix_raises_what_a_job_met_that_never_completed_and_nothing_else(jobmete
     full = job(15, "train_model", "oom", memory_peak_bytes=8 * GIB, cpu_peak_percent=950.0, wall_seconds=3.0,
                requirement=asked)  # fmt: skip
     done = having(jobmeter, crash, full)("check", "--fix", str(spec))
-    assert "preprocess: none of its runs has completed, so what it needs is not known; it stays as it is" in done.err
+    assert (
+        "preprocess: none of its runs has completed, so what it needs is unknown; its request is not changed"
+        in done.err
+    )
     small, large = (each.requirement for each in load_plan(str(spec)).jobs)
     assert (8 * GIB, 600) == (small.memory_bytes, small.runtime_seconds)
     assert (8, True, 7200) == (large.cpus, (large.memory_bytes or 0) >= 12 * GIB, large.runtime_seconds)

@@ -57,7 +57,7 @@ def test_a_regression_is_told_in_words(store: str, capfd: pytest.CaptureFixture[
     assert 0 == main(["compare", "--store", store, "name=train-a", "name=train-b"])
     printed = capfd.readouterr()
     assert "memory peak rose by 31 % (95 % interval 31 to 31 %, p = 0.0022): a regression" in printed.out
-    assert "wall time: no difference can be told" in printed.out
+    assert "wall time: no significant difference" in printed.out
     assert "1 of 7 runs did not complete and are left out" in printed.err
 
 

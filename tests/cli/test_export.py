@@ -194,7 +194,7 @@ def test_without_pyarrow_the_advice_is_to_install_it(kept: Kept, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--format", "parquet"], "parquet is no text: name a file with -o FILE"),
+        (["--format", "parquet"], "parquet is binary: name a file with -o FILE"),
         (["--records", "--format", "csv"], "--records are written as jsonl, not as csv"),
         (["train", "--name", "train"], "name runs or filter them, not both"),
         (["-o", "/no/such/place.csv"], "-o: /no/such/place.csv: cannot be written there."),

@@ -96,7 +96,7 @@ def test_a_finished_page_is_opened(store: str, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["nothing"], "nothing"),
-        (["--name", "none*"], "no run fits these filters"),
+        (["--name", "none*"], "no run matches these filters"),
         (["train", "--name", "x"], "name runs or filter them, not both"),
         (["train", "--measurements", "nvml_power"], "nvml_power: not measured in run aaaa00000001"),
         (["train", "-o", "/proc/nowhere"], "-o: /proc/nowhere: cannot be made"),
@@ -118,7 +118,7 @@ def test_bad_input_is_one_clear_line(
 def test_a_run_without_windows_has_nothing_to_plot(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     keep(str(tmp_path / "store"), record("aaaa00000001"))
     assert 2 == main(["plot", "--store", str(tmp_path / "store"), "-o", str(tmp_path)])
-    assert "jobmeter: nothing to plot: no figures over time are kept of aaaa00000001\n" == capfd.readouterr().err
+    assert "jobmeter: nothing to plot: no time series is stored for aaaa00000001\n" == capfd.readouterr().err
 
 
 def test_a_directory_that_may_not_be_written_to_is_told(store: str, tmp_path: Path) -> None:

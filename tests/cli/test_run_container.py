@@ -300,7 +300,7 @@ def test_what_cannot_be_is_one_clear_line_and_leaves_nothing(engine: Engine, whe
     words = {
         "not running": f"is not running at unix://{engine.folder}/nowhere.sock. Start it",
         "image": f"has no image nosuch:1. Fetch it ({engine.name} pull nosuch:1)",
-        "name": "a container named taken is already there. Remove it",
+        "name": "a container named taken already exists. Remove it",
         "permission": f"no permission on {engine.socket}. Run as root",
         "mount": "--mount: /no/such/place: there is no such file or directory on this machine",
         "network": "nosuch",

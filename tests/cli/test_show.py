@@ -77,7 +77,7 @@ def test_a_line_of_the_journal_that_cannot_be_read_is_told(jobmeter: Commands) -
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("zzz", "there is no run 'zzz'"), ("aa", "'aa' is the beginning of several runs")]
+    ("text", "told"), [("zzz", "there is no run 'zzz'"), ("aa", "'aa' is the beginning of several ids")]
 )
 def test_a_run_that_is_not_there_or_not_the_only_one_is_told(jobmeter: Commands, text: str, told: str) -> None:
     done = jobmeter.keep()("show", text)

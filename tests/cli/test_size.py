@@ -149,7 +149,7 @@ def test_nothing_is_advised_for_a_job_that_never_completed(jobmeter: Commands, t
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
     done = jobmeter("size", "--apply", str(spec))
-    assert (0, True) == (done.code, "it stays as it is" in done.err)
+    assert (0, True) == (done.code, "its request is not changed" in done.err)
     small, large = (each.requirement for each in load_plan(str(spec)).jobs)
     assert (8 * GIB, 600, None) == (small.memory_bytes, small.runtime_seconds, small.cpus)
     assert ((large.memory_bytes or 0) >= 16 * GIB, 8, 7200) == (True, large.cpus, large.runtime_seconds)
@@ -198,4 +198,4 @@ def test_apply_refuses_a_spec_of_other_jobs(known: Commands, tmp_path: Path) -> 
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
     done = known("size", "once", "--apply", str(spec))
-    assert (2, True) == (done.code, "none of its jobs is 'once'" in done.err)
+    assert (2, True) == (done.code, "has no job 'once'" in done.err)

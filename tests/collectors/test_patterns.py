@@ -55,7 +55,7 @@ def test_a_key_that_is_included_and_excluded_is_excluded() -> None:
         ("proc_rss_totl", "there is no 'proc_rss_totl'. Did you mean 'proc_rss_total'?"),
         ("-proc_rss_totl", "there is no '-proc_rss_totl'. Did you mean '-proc_rss_total'?"),
         ("-proc_rss_totl*", "there is no '-proc_rss_totl*'. Did you mean '-proc_rss_total'?"),
-        ("none", "`none` stands alone"),
+        ("none", "`none` cannot be combined"),
     ],
 )
 def test_a_pattern_that_matches_nothing_is_refused_with_the_nearest_key(pattern: str, words: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jobmeter.exchange.detect import FORMATS, recognise
-from jobmeter.exchange.foreign import Item, Run, Unfinished, Unusable
+from jobmeter.exchange.foreign import ForeignRun, Item, Unfinished, UnusableRow
 from tests.records import check_record
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -27,8 +27,8 @@ def written(folder: Path, content: str | bytes, name: str = "file.txt") -> Path:
     return path
 
 
-def runs(items: Iterable[Item]) -> list[Run]:
-    return [item for item in items if isinstance(item, Run)]
+def runs(items: Iterable[Item]) -> list[ForeignRun]:
+    return [item for item in items if isinstance(item, ForeignRun)]
 
 
 def unusable(items: Iterable[Item]) -> list[str]:
@@ -36,7 +36,7 @@ def unusable(items: Iterable[Item]) -> list[str]:
     return [
         f"{item.where.rpartition(': ')[2]}: {item.why}" if ": line " in item.where else item.why
         for item in items
-        if isinstance(item, Unusable)
+        if isinstance(item, UnusableRow)
     ]
 
 

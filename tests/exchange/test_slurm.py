@@ -169,7 +169,7 @@ def test_a_bad_row_costs_only_itself(tmp_path: Path) -> None:
         "line 6: job 4: State 'WEIRD' is none of Slurm's",
         "line 8: job 6: maxrss 'much' is not an amount of bytes",
         "line 9: job 7: maxrss '99999999999999T' is more than can be",
-        "line 12: a step of job 1 stands apart from it. Sort the rows by job",
+        "line 12: a step of job 1 is not next to its job. Sort the rows by job",
     ] == unusable(items)
 
 

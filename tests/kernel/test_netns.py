@@ -58,5 +58,5 @@ def test_a_process_in_the_same_network_has_none_of_its_own() -> None:
 def test_a_process_that_is_gone_is_no_data() -> None:
     done = subprocess.Popen(["true"])
     done.wait()
-    with pytest.raises(NoData, match="cannot be looked at"):
+    with pytest.raises(NoData, match="cannot be read"):
         NetworkNamespace(THIS_MACHINE, done.pid)

@@ -6,12 +6,12 @@ import pytest
 
 from jobmeter.collectors.contract import Column
 from jobmeter.meter.aggregate import (
-    CategorySummary,
-    CounterSummary,
-    GaugeSummary,
-    LabelSummary,
+    CategoryAggregate,
+    CounterAggregate,
+    GaugeAggregate,
+    LabelAggregate,
     combine,
-    new_summary,
+    new_aggregate,
     tidy,
 )
 from jobmeter.model import Across, Gauge, Kind, Measurement, Number, Quality, Value
@@ -41,8 +41,8 @@ def test_no_processes_combine_to_nothing_and_not_to_zero(across: Across) -> None
     assert None is combine(measurement(across), [])
 
 
-def gauge(*levels: tuple[Number, float]) -> GaugeSummary:
-    summary = GaugeSummary()
+def gauge(*levels: tuple[Number, float]) -> GaugeAggregate:
+    summary = GaugeAggregate()
     for value, seconds in levels:
         summary.add(value, seconds)
     return summary
@@ -63,7 +63,7 @@ def test_a_level_that_was_only_seen_counts_for_peak_and_minimum_and_not_for_the_
 
 
 def test_a_mark_has_a_peak_and_no_mean() -> None:
-    mark = new_summary(measurement(Across.LAST)._replace(gauge=Gauge.MARK))
+    mark = new_aggregate(measurement(Across.LAST)._replace(gauge=Gauge.MARK))
     for value in (5, 9, 7):
         mark.add(value, 1.0)  # type: ignore[arg-type]
     assert ({"peak": 9}, 9) == (mark.summary("bytes"), mark.cell("bytes"))
@@ -108,14 +108,14 @@ def test_a_cell_is_one_number_where_the_level_did_not_move(
 
 
 def test_a_counter_is_what_it_grew_by() -> None:
-    counter = CounterSummary(100)
+    counter = CounterAggregate(100)
     for value in (110, 150):
         counter.add(value, 1.0)
     assert ({"total": 50}, 50, 150) == (counter.summary("bytes"), counter.cell("bytes"), counter.last)
 
 
 def test_a_falling_counter_yields_nothing_and_never_a_negative() -> None:
-    counter = CounterSummary(100)
+    counter = CounterAggregate(100)
     counter.add(40, 1.0)
     fallen = counter.cell("bytes")
     counter.add(105, 1.0)
@@ -123,19 +123,19 @@ def test_a_falling_counter_yields_nothing_and_never_a_negative() -> None:
 
 
 def test_counters_of_following_windows_merge_without_loss() -> None:
-    run = CounterSummary()
+    run = CounterAggregate()
     run.add(30, 1.0)
-    window = CounterSummary(run.last)
+    window = CounterAggregate(run.last)
     window.add(70, 1.0)
     run.merge(window)
     assert (40, {"total": 70}) == (window.cell("bytes"), run.summary("bytes"))
 
 
 def test_a_tally_becomes_the_share_of_each_category() -> None:
-    states = CategorySummary()
+    states = CategoryAggregate()
     states.add({"S": 2, "R": 1}, 1.0)
     states.add({"S": 1}, 1.0)
-    later = CategorySummary()
+    later = CategoryAggregate()
     later.add({"D": 4}, 1.0)
     before = states.summary("text")
     states.merge(later)
@@ -144,10 +144,10 @@ def test_a_tally_becomes_the_share_of_each_category() -> None:
 
 
 def test_a_label_is_the_last_and_which_there_were() -> None:
-    label = LabelSummary()
+    label = LabelAggregate()
     for text in ("a", "b", "a"):
         label.add(text, 1.0)
-    later = LabelSummary()
+    later = LabelAggregate()
     for text in ("d", "c", "d"):
         later.add(text, 1.0)
     label.merge(later)
@@ -155,7 +155,7 @@ def test_a_label_is_the_last_and_which_there_were() -> None:
 
 
 def test_labels_are_bounded_and_the_last_is_still_the_last() -> None:
-    label = LabelSummary()
+    label = LabelAggregate()
     for number in range(1000):
         label.add(f"step {number}", 1.0)
     summary = label.summary("text")
@@ -165,14 +165,14 @@ def test_labels_are_bounded_and_the_last_is_still_the_last() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (Kind.GAUGE, GaugeSummary),
-        (Kind.COUNTER, CounterSummary),
-        (Kind.LABEL, LabelSummary),
-        (Kind.CATEGORY, CategorySummary),
+        (Kind.GAUGE, GaugeAggregate),
+        (Kind.COUNTER, CounterAggregate),
+        (Kind.LABEL, LabelAggregate),
+        (Kind.CATEGORY, CategoryAggregate),
     ],
 )
 def test_the_kind_of_a_measurement_says_how_it_is_summed_up(kind: Kind, expected: type) -> None:
-    assert expected is type(new_summary(measurement(Across.LAST)._replace(kind=kind)))
+    assert expected is type(new_aggregate(measurement(Across.LAST)._replace(kind=kind)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.analyse.check import Failure, Job, Line, Tally
+from jobmeter.analyse.check import CheckedJob, Failure, Line, Tally
 from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.analyse.waste import Waste
 from jobmeter.report.check import amount, cells, failure_lines, headline, opportunity_text, signed_percent, style
@@ -15,7 +15,9 @@ GIB = 2**30
 def line(
     resource: Resource, specified: float, used: float, *, at_least: bool = False, cause: str | None = None
 ) -> Line:
-    return Line(Job(15, "train_model", "train_model", 1, "run15"), resource, specified, used, at_least, True, cause)
+    return Line(
+        CheckedJob(15, "train_model", "train_model", 1, "run15"), resource, specified, used, at_least, True, cause
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def test_a_line_is_what_was_asked_what_was_used_and_how_much_over(found: Line, e
 
 
 def test_a_later_attempt_is_marked() -> None:
-    again = line(MEMORY, 1, 2)._replace(job=Job(15, "train_model", "train_model", 2, "run15b"))
+    again = line(MEMORY, 1, 2)._replace(job=CheckedJob(15, "train_model", "train_model", 2, "run15b"))
     assert "train_model (attempt 2)" == cells(again)[1]
 
 
@@ -66,7 +68,7 @@ def test_half_a_tenth_of_a_percent_is_rounded_away_from_zero(value: float, expec
 def test_the_headline_counts_jobs_and_not_lines() -> None:
     two = [line(MEMORY, 1, 2), line(RUNTIME, 1, 2)]
     assert "1 of 14 jobs used more than it requested" == headline(two, Tally(14))
-    other = line(MEMORY, 1, 2)._replace(job=Job(3, "a", "a", 1, "run3"))
+    other = line(MEMORY, 1, 2)._replace(job=CheckedJob(3, "a", "a", 1, "run3"))
     assert "2 of 14 jobs used more than they requested" == headline([*two, other], Tally(14))
     assert "All 14 jobs stayed within what they requested" == headline([], Tally(14))
     assert "The job stayed within what it requested" == headline([], Tally(1))
@@ -90,7 +92,8 @@ def test_jobs_that_still_run_are_told_as_such() -> None:
 
 def test_attempts_of_one_job_are_one_job_in_the_headline() -> None:
     first, second = (
-        line(MEMORY, 1, 2)._replace(job=Job(15, "a", "a", attempt, f"run{attempt}", "flow", 1)) for attempt in (1, 2)
+        line(MEMORY, 1, 2)._replace(job=CheckedJob(15, "a", "a", attempt, f"run{attempt}", "flow", 1))
+        for attempt in (1, 2)
     )
     assert "1 of 9 jobs used more than it requested" == headline([first, second], Tally(9))
     other_run = second._replace(job=second.job._replace(workflow_run=2))
@@ -99,8 +102,8 @@ def test_attempts_of_one_job_are_one_job_in_the_headline() -> None:
 
 def test_failures_are_aligned() -> None:
     failures = [
-        Failure(Job(9, "fetch", "fetch", 1, "a"), "failed", "x"),
-        Failure(Job(10, "go", "go", 2, "b"), "lost", "y"),
+        Failure(CheckedJob(9, "fetch", "fetch", 1, "a"), "failed", "x"),
+        Failure(CheckedJob(10, "go", "go", 2, "b"), "lost", "y"),
     ]
     assert ["9   fetch           x", "10  go (attempt 2)  y"] == failure_lines(failures)
 

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from jobmeter.analyse.size import Advice, advise
-from jobmeter.report.size_formats import FORMATS, iso_duration, memory_word, paste, slurm_time
+from jobmeter.report.size_formats import FORMATS, iso_duration, memory_word, render_sizes, slurm_time
 from jobmeter.units import parse_bytes, parse_seconds
 
 GIB = 2**30
@@ -26,17 +26,17 @@ def advice(name: str = "train_model", seconds: float = 6000.0, **fields: Any) ->
 
 
 def documents(form: str, *advised: Advice) -> list[Any]:
-    return list(YAML(typ="safe").load_all(paste(form, advised)))
+    return list(YAML(typ="safe").load_all(render_sizes(form, advised)))
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_each_of_several_jobs_is_named_in_a_comment(form: str) -> None:
-    text = paste(form, [advice("one"), advice("two words\n")])
+    text = render_sizes(form, [advice("one"), advice("two words\n")])
     assert ["# one", "# two words?"] == re.findall(r"^ *(# (?:one|two words\?))$", text, re.MULTILINE)
 
 
 def test_slurm_takes_the_lines_of_a_batch_script() -> None:
-    lines = paste("slurm", [advice()]).splitlines()
+    lines = render_sizes("slurm", [advice()]).splitlines()
     assert "# train_model" == lines[0]
     for pattern, line in zip((r"--mem=\d+M", r"--cpus-per-task=4", r"--time=(\d+-)?\d\d:\d\d:\d\d"), lines[1:]):
         assert re.fullmatch(f"#SBATCH {pattern}", line), line
@@ -61,7 +61,7 @@ def test_memory_is_a_whole_number_with_a_letter(size: float, expected: str) -> N
 
 
 def test_docker_takes_the_options() -> None:
-    assert re.fullmatch(r"# train_model\n--memory=\d+[mg] --cpus=4", paste("docker", [advice()]))
+    assert re.fullmatch(r"# train_model\n--memory=\d+[mg] --cpus=4", render_sizes("docker", [advice()]))
 
 
 def test_compose_has_limits_and_reservations() -> None:
@@ -86,7 +86,7 @@ def test_kubernetes_has_requests_and_limits() -> None:
 
 
 def test_rays_options_are_python() -> None:
-    text = paste("ray", [advice("train_model"), advice("class"), advice("not a name")])
+    text = render_sizes("ray", [advice("train_model"), advice("class"), advice("not a name")])
     calls = [node.value for node in ast.parse(text).body if isinstance(node, ast.Expr)]
     names = [ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)]
     assert ["train_model.options", "task.options", "task.options"] == names
@@ -107,4 +107,4 @@ def test_yaml_is_an_entry_of_our_specs() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_what_is_not_known_is_left_out(form: str) -> None:
     unknown = advise("train", [{"id": "a", "name": "train", "status": "completed", "wall_seconds": 5.0}])
-    assert "None" not in paste(form, [unknown])
+    assert "None" not in render_sizes(form, [unknown])

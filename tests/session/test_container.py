@@ -77,7 +77,7 @@ def test_a_limit_that_a_rootless_engine_ignores_is_told_and_watched(rootless: En
     body = "held = b'x' * (200 << 20)\nimport time\ntime.sleep(30)"
     options = [*WITH_PYTHON, "--network", "host", "--memory", "100m", "--interval", "0.1s"]
     done = rootless.meter(PYTHON, "-c", body, options=options, user=NOBODY)
-    assert "Podman sets no limit of memory here" in done.stderr
+    assert "Podman does not enforce a memory limit here" in done.stderr
     assert ("oom", 137) == (done.record["outcome"]["status"], done.exit_code)
 
 

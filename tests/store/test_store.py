@@ -70,7 +70,7 @@ def test_a_prefix_of_several_runs_lists_them(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         kept(tmp_path, *five()).resolve("aa")
     first, *candidates = str(refused.value).splitlines()
-    assert "'aa' is the beginning of several runs; write more of it:" == first
+    assert "'aa' is the beginning of several ids; give more letters:" == first
     assert ["aab2", "aaa1"] == [line.split()[0] for line in candidates]
 
 

@@ -57,7 +57,7 @@ def warnings_of(directory: RunDirectory, store: Path, *runs: str) -> list[str]:
 
 def test_jobs_too_short_for_a_curve_are_no_plots(directory: RunDirectory, tmp_path: Path) -> None:
     keep(str(tmp_path), job(1))
-    assert ["no plots: nothing to plot: no figures over time are kept of run0001"] == warnings_of(
+    assert ["no plots: nothing to plot: no time series is stored for run0001"] == warnings_of(
         directory, tmp_path, "run0001"
     )
 

@@ -1,8 +1,8 @@
 """What jobs used against what they requested, and how those that failed did. Each run is judged by `analyse.overuse`.
 
 Of a job of a workflow with several attempts the last one is judged, by what it requested itself. An earlier one is
-judged too, of each resource of which the job requests no more today than that attempt did: who ran out of memory and
-completed with what a retry gave it requests too little still, and who was given more in the spec since does not. What
+judged too, for each resource of which the job requests no more today than that attempt did: a job that ran out of
+memory, and completed with what a retry gave it, still requests too little, unless its spec was changed since. What
 a job requests today is what the plan of the run has; without a plan, what its first attempt requested. A job failed if
 its last attempt did.
 """
@@ -24,8 +24,8 @@ Key = tuple[str | None, int | None, int | str]
 """One job of one run of a workflow, whatever the attempt; or a run outside of workflows."""
 
 
-class Job(NamedTuple):
-    """Whose run it was."""
+class CheckedJob(NamedTuple):
+    """The job that a run was of."""
 
     id: int | str  # its number in the workflow; of a run outside of workflows, the run's id
     name: str
@@ -43,7 +43,7 @@ class Job(NamedTuple):
 class Line(NamedTuple):
     """One resource of one run."""
 
-    job: Job
+    job: CheckedJob
     resource: Resource
     specified: float
     used: float
@@ -64,7 +64,7 @@ class Line(NamedTuple):
 class Failure(NamedTuple):
     """A job that did not complete, for another reason than what it requested."""
 
-    job: Job
+    job: CheckedJob
     status: str
     cause: str
 
@@ -99,7 +99,7 @@ def check(
     Rows are newest first; `current` has what jobs of several attempts request today. Without `everything` only the
     violations. Lines come workflow by workflow, in the order of the jobs' numbers; other runs in that of the rows.
     """
-    jobs: dict[Key, list[tuple[Job, StoredRun]]] = {}
+    jobs: dict[Key, list[tuple[CheckedJob, StoredRun]]] = {}
     for row in rows:
         job = job_of(row)
         jobs.setdefault(job.key, []).append((job, row))
@@ -114,14 +114,14 @@ def check(
             if row is not last:
                 unsettled = _unsettled(row, current.get(key), attempts[0][1])
                 lines += _lines(row, earlier, min_over, everything, unsettled)
-        found = list(_lines(last, job, min_over, everything, RESOURCES))
-        lines += found
+        job_lines = list(_lines(last, job, min_over, everything, RESOURCES))
+        lines += job_lines
         status = Status(last["status"])
         running += status is Status.RUNNING
         requested_nothing += status is not Status.RUNNING and not any(
             last.get(resource.requested) for resource in RESOURCES
         )
-        if status not in _NO_FAILURE and not any(line.cause for line in found):
+        if status not in _NO_FAILURE and not any(line.cause for line in job_lines):
             cause = in_words(Outcome(status, last.get("exit_code"), last.get("signal")))
             failures.append(Failure(job, status, cause))
     return Checked(lines, failures, Tally(len(jobs), running, requested_nothing))
@@ -137,24 +137,24 @@ def _ordered(keys: Iterable[Key]) -> list[Key]:
 
 def _unsettled(row: StoredRun, current: Requirement | None, first: StoredRun) -> list[Resource]:
     """The resources of an earlier attempt of which the job requests no more today."""
-    found = []
+    resources = []
     for resource in RESOURCES:
         today = first.get(resource.requested) if current is None else getattr(current, resource.field)
         if today is not None and today <= row.get(resource.requested, 0):
-            found.append(resource)
-    return found
+            resources.append(resource)
+    return resources
 
 
-def job_of(row: StoredRun) -> Job:
+def job_of(row: StoredRun) -> CheckedJob:
     part: StoredRun = row.get("workflow_job") or {}
     name = str(row["name"])
     step, attempt = str(part.get("step", name)), int(part.get("attempt", 1))
     number = part["job_id"] if part else row["id"]
-    return Job(number, name, step, attempt, row["id"], row.get("workflow"), row.get("workflow_run"))
+    return CheckedJob(number, name, step, attempt, row["id"], row.get("workflow"), row.get("workflow_run"))
 
 
 def _lines(
-    run: StoredRun, job: Job, min_over: float, everything: bool, resources: Iterable[Resource]
+    run: StoredRun, job: CheckedJob, min_over: float, everything: bool, resources: Iterable[Resource]
 ) -> Iterator[Line]:
     for resource in resources:
         verdict = judge(run, resource, min_over)

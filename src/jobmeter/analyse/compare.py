@@ -42,8 +42,8 @@ class Difference(NamedTuple):
     def difference(self) -> float:
         return self.b - self.a
 
-    def told(self) -> dict[str, Any]:
-        """As JSON; what cannot be told is absent."""
+    def as_json(self) -> dict[str, Any]:
+        """As JSON; unknown values are absent."""
         entry = {
             "key": self.measure.key,
             "unit": self.measure.unit,
@@ -65,14 +65,14 @@ def compare(
     threshold: float = 0.05,
     measures: Sequence[Measure] = MEASURES,
 ) -> list[Difference]:
-    """B against A, for every measure that runs of both have. A change below `threshold` is told as small."""
-    found = []
+    """B against A, for every measure that runs of both have. A change below `threshold` is reported as small."""
+    differences = []
     for measure in measures:
         before = [float(run[measure.key]) for run in a if run.get(measure.key) is not None]
         after = [float(run[measure.key]) for run in b if run.get(measure.key) is not None]
         if before and after:
-            found.append(_difference(measure, before, after, threshold))
-    return found
+            differences.append(_difference(measure, before, after, threshold))
+    return differences
 
 
 def _difference(measure: Measure, before: list[float], after: list[float], threshold: float) -> Difference:
@@ -99,7 +99,7 @@ def in_words(difference: Difference) -> str:
     if difference.difference == 0:
         return f"{name}: the same"
     if verdict == "none":
-        return f"{name}: no difference can be told ({_change(difference)}, {_proof(difference)})"
+        return f"{name}: no significant difference ({_change(difference)}, {_proof(difference)})"
     sentence = f"{name} {'rose' if difference.difference > 0 else 'fell'} by {_amount(difference)}"
     if verdict == "untested":
         return f"{sentence} ({_too_few(difference.runs)})"
@@ -123,7 +123,7 @@ def _proof(difference: Difference) -> str:
     parts = []
     if difference.interval is not None:
         low, high = difference.interval
-        # A fall is told as a fall: "fell by 20 % (15 to 25 %)".
+        # A fall is reported as a fall: "fell by 20 % (15 to 25 %)".
         fell = difference.verdict != "none" and difference.difference < 0
         ends = (1 - high, 1 - low) if fell else (low - 1, high - 1)
         parts.append(f"{CONFIDENCE:.0%} interval ".replace("%", " %") + " to ".join(map(_signed, ends)) + " %")
@@ -138,7 +138,7 @@ def _signed(share: float) -> str:
 
 
 def _digits(share: float) -> str:
-    """A share as percent: two digits or more, no more than tell something."""
+    """A share as percent: two significant digits or more."""
     percent = 100 * share
     return f"{percent:,.0f}" if percent >= 9.95 else f"{percent:.1f}".removesuffix(".0")
 
@@ -146,4 +146,4 @@ def _digits(share: float) -> str:
 def _too_few(runs: tuple[int, int]) -> str:
     if runs == (1, 1):
         return "one run each: it may be chance"
-    return f"{runs[0]} and {runs[1]} runs are too few to tell it from chance; 4 of each are enough"
+    return f"{runs[0]} and {runs[1]} runs are too few to rule out chance; use 4 of each or more"

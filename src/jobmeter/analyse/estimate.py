@@ -1,4 +1,4 @@
-"""How much of one thing is enough for the next run, from what earlier runs of the job are known to have needed."""
+"""An estimate of what the next run needs of one resource, from observations of earlier runs of the job."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from jobmeter.analyse.prediction import Need, Prediction, predict, predict_acros
 COMPLETE, LIMIT, CUT = "complete", "limit", "cut"
 """The run came to its end; it met a limit that it requested; it ended early for another reason."""
 MOST_TIMES = {2: 1.5, 3: 2.0, 4: 3.0}
-"""By the number of complete runs, how many times the largest need is advised at most: of so few, the spread is
-hardly known, and what would be safe is beyond reason."""
+"""By the number of complete runs, how many times the largest need is advised at most: for so few, the spread is
+hardly known, and a safe bound would be unreasonably large."""
 MOST_TIMES_EVER = 4.0
 BEYOND_LIMIT = 1.5
-"""What is advised where a run met a limit and none is known to have got by with more: clearly more."""
+"""Times the limit that a run met, where no run is known to have completed with more."""
 BEYOND_LIMIT_UNKNOWN = 2.0
 """The same where no run ever completed."""
-_TELLING = 5
-"""Complete runs from which on their spread also tells something of the run that met a limit above them."""
+_LEAST_COMPLETED = 5
+"""Complete runs from which on their spread also says something about the run that met a limit above them."""
 
 
 class Observation(NamedTuple):
-    """What one run is known to have needed."""
+    """What one run needed, as far as it was measured."""
 
     value: float  # above 0
-    ending: str = COMPLETE  # of the others, what they needed to the end is not known: at least that
+    ending: str = COMPLETE  # of the others the value is a lower bound of the need
     room: float = 1.0  # what to multiply it with, for what the figure may have missed
     name: str = ""  # of the job, where there are several
 
@@ -35,12 +35,12 @@ class Observation(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """How careful to be."""
+    """How far the estimate must be above the observations."""
 
     level: float  # the chance with which the next run must stay below
     least_deviation: float
     single: float  # what the need of the only run is multiplied with
-    keep_peaks: bool  # never below what a run needed
+    cover_peaks: bool  # never below what a run needed
 
 
 class Estimate(NamedTuple):
@@ -52,7 +52,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(observations: Sequence[Observation], margin: Margin, text: Callable[[float], str]) -> Estimate:
-    """What is enough for the next run, by runs of which something is known, newest first. At least one must be given.
+    """The estimate for the next run, from observations, newest first. At least one must be given.
 
     `text` writes an amount for people.
     """
@@ -67,12 +67,12 @@ def estimate(observations: Sequence[Observation], margin: Margin, text: Callable
     else:
         value, reason = _from_many(complete, prediction, margin, text)
     peak = max(one.value for one in observations)
-    if margin.keep_peaks and value < (floor := max(one.need for one in observations if one.ending != LIMIT)):
+    if margin.cover_peaks and value < (floor := max(one.need for one in observations if one.ending != LIMIT)):
         value = floor
         reason = f"not below the largest seen, {text(peak)}"
     met = _largest_met(observations, margin)
     if met >= max(one.value for one in complete):
-        prediction = prediction if len(complete) >= _TELLING else None
+        prediction = prediction if len(complete) >= _LEAST_COMPLETED else None
         if met * BEYOND_LIMIT > value:
             value = met * BEYOND_LIMIT
             reason = (
@@ -83,14 +83,14 @@ def estimate(observations: Sequence[Observation], margin: Margin, text: Callable
 
 
 def _prediction(observations: Sequence[Observation], margin: Margin) -> Prediction | None:
-    """By how runs of the same job differ or, if that tells more, by how all of them do; None from one run."""
+    """From how runs of the same job differ or, if that is more precise, from how all of them do; None from one run."""
     needs = [Need(one.need, one.ending == COMPLETE, one.name) for one in observations]
     within = predict(needs, margin.least_deviation)
     if len({one.name for one in observations if one.ending == COMPLETE}) < 2:
         return within
     across = predict_across(needs, margin.least_deviation)
-    found = [each for each in (within, across) if each is not None]
-    return min(found, key=lambda each: each.bound(margin.level))
+    predictions = [each for each in (within, across) if each is not None]
+    return min(predictions, key=lambda each: each.bound(margin.level))
 
 
 def _differs_much(
@@ -106,9 +106,9 @@ def _ran_once(complete: Sequence[Observation]) -> bool:
 
 
 def _largest_met(observations: Sequence[Observation], margin: Margin) -> float:
-    """The largest limit that a run met, 0 without any; where peaks need not be kept, one met too rarely is none."""
+    """The largest limit that a run met, 0 without any; where peaks need not be covered, not one that was met rarely."""
     limits = [one.value if one.ending == LIMIT else 0.0 for one in observations]
-    return max(limits) if margin.keep_peaks else weighted_quantile(limits, margin.level)
+    return max(limits) if margin.cover_peaks else weighted_quantile(limits, margin.level)
 
 
 def _from_no_success(observations: Sequence[Observation], text: Callable[[float], str]) -> Estimate:
@@ -123,12 +123,12 @@ def _from_no_success(observations: Sequence[Observation], text: Callable[[float]
 def _from_single(
     one: Observation, margin: Margin, text: Callable[[float], str], *, is_largest: bool
 ) -> tuple[float, str]:
-    who = (
+    source = (
         f"the largest job, {one.name}, needed {text(one.value)} once"
         if is_largest
         else f"one run needed {text(one.value)}"
     )
-    return one.need * margin.single, f"{who}; how runs differ is not known, so {margin.single:g} times that"
+    return one.need * margin.single, f"{source}; how runs differ is not known, so {margin.single:g} times that"
 
 
 def _from_many(
@@ -137,10 +137,10 @@ def _from_many(
     jobs = len({one.name for one in complete})
     mine = [one for one in complete if one.name == prediction.name]
     bound = prediction.bound(margin.level)
-    if not margin.keep_peaks:
-        # Runs may be of two sorts, which no one distribution describes: those that were seen stay within.
+    if not margin.cover_peaks:
+        # Runs may be of two sorts, which no single distribution describes: those that were observed must fit.
         bound = max(bound, weighted_quantile([one.need for one in mine], margin.level))
-    count = round(prediction.freedom) + 1  # of the runs that tell how runs differ
+    count = round(prediction.freedom) + 1  # of the runs that show how runs differ
     most = max(one.value for one in complete)
     times = MOST_TIMES.get(count, MOST_TIMES_EVER)
     cap = times * max(one.need for one in complete)

@@ -9,7 +9,7 @@ from jobmeter.analyse.outcome import in_words, outcome_of, signal_name, without_
 from jobmeter.analyse.overuse import Verdict, met_limit, overuses
 from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
 from jobmeter.analyse.stored_run import StoredRun, of_record
-from jobmeter.analyse.timeline import Sample
+from jobmeter.analyse.timeline import WindowSample
 from jobmeter.analyse.waste import wasted_requests
 from jobmeter.model import Status
 from jobmeter.record.read import measured
@@ -34,10 +34,10 @@ class Finding(NamedTuple):
     text: str
 
 
-def findings(record: Record, samples: Sequence[Sample] = ()) -> list[Finding]:
+def findings(record: Record, samples: Sequence[WindowSample] = ()) -> list[Finding]:
     """What stands out, problems first. Nothing is reported of a figure that was not measured."""
     run = of_record(record)
-    found = [
+    collected = [
         *_out_of_memory(record, run),
         *_over(run),
         *_under(run),
@@ -47,7 +47,7 @@ def findings(record: Record, samples: Sequence[Sample] = ()) -> list[Finding]:
         *_shepherd_killed(record),
         *_incomplete(record),
     ]
-    return sorted(found, key=lambda finding: finding.severity != "problem")
+    return sorted(collected, key=lambda finding: finding.severity != "problem")
 
 
 def ending(record: Record) -> str:
@@ -59,7 +59,7 @@ def ending(record: Record) -> str:
     how = f"killed by {signal_name(result.signal)}" if result.signal is not None else f"exit code {result.exit_code}"
     if kills:
         return f"{how}; the kernel's OOM killer did it" + (f" ({kills} kills)" if kills > 1 else "")
-    return f"{how}; jobmeter ended it at the memory limit it was to keep"
+    return f"{how}; jobmeter ended it at its memory limit"
 
 
 def oom_kills(record: Record) -> int:
@@ -71,8 +71,8 @@ def _out_of_memory(record: Record, run: StoredRun) -> list[Finding]:
     if run["status"] == MEMORY.met_by:
         return [Finding("oom", "problem", f"It ran out of memory{_of_which(run)}")]
     if kills:
-        who = "a process" if kills == 1 else f"{kills} processes"
-        return [Finding("oom", "problem", f"The kernel's OOM killer ended {who} of the job, which went on.")]
+        processes = "a process" if kills == 1 else f"{kills} processes"
+        return [Finding("oom", "problem", f"The kernel's OOM killer ended {processes} of the job, which went on.")]
     return []
 
 
@@ -117,7 +117,7 @@ def _under(run: StoredRun) -> list[Finding]:
     ]
 
 
-def _growth(samples: Sequence[Sample]) -> list[Finding]:
+def _growth(samples: Sequence[WindowSample]) -> list[Finding]:
     """Memory that grows along a straight line to the end, as a leak does."""
     points = [(s.seconds, s.memory_bytes) for s in samples if s.memory_bytes is not None]
     # The start is left out: every job grows while it loads.
@@ -156,8 +156,8 @@ def _left(record: Record) -> list[Finding]:
     count = record["provenance"].get("left_running", 0)
     if not count or record["outcome"]["status"] == Status.DETACHED:
         return []
-    who = "1 process" if count == 1 else f"{count} processes"
-    return [Finding("left", "problem", f"It left {who} running, not measured to the end.")]
+    processes = "1 process" if count == 1 else f"{count} processes"
+    return [Finding("left", "problem", f"It left {processes} running, not measured to the end.")]
 
 
 def _shepherd_killed(record: Record) -> list[Finding]:
@@ -171,8 +171,8 @@ def _incomplete(record: Record) -> list[Finding]:
         for name, entry in record["provenance"].get("collectors", {}).items()
         if "failed" in entry
     ]
-    found = [Finding("incomplete", "hint", f"A source failed while it was read: {reason}.") for reason in failed]
+    collected = [Finding("incomplete", "hint", f"A source failed while it was read: {reason}.") for reason in failed]
     if record["outcome"]["status"] == Status.LOST and not record["provenance"].get("shepherd_killed"):
         words = "Its meter was ended before it: the figures are those of the windows that were written."
-        found.append(Finding("incomplete", "problem", words))
-    return found
+        collected.append(Finding("incomplete", "problem", words))
+    return collected

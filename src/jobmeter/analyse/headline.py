@@ -55,13 +55,13 @@ _AGREE = 1.05
 _OUTER_CPU = "cgroup_outer_cpu_seconds"
 _UNEXPLAINED, _UNEXPLAINED_SECONDS = 0.02, 0.002
 """How far the CPU time of the cgroup around a job may be from the job's own for that to be all of it. The shepherd used
-some of it, seen to be 0.1 to 0.7 ms, and more where it waits for many orphans; the job's accounts were seen to agree
+some of it, measured as 0.1 to 0.7 ms, and more where it waits for many orphans; the job's accounts were found to agree
 with the cgroup's to 0.3 %, also those of thousands of short processes."""
 _LITTLE_CACHE = 0.02
 _LACKING = 1.05
 """What is this much more than a figure makes it "at least"."""
 _KERNEL_MEMORY = 90 << 10
-"""Bytes that the kernel needs for a process: its stack, its tables; seen with 500 sleeping ones."""
+"""Bytes that the kernel needs for a process: its stack, its tables; measured with 500 sleeping ones."""
 _SHORTEST_SPAN = 0.1
 """Seconds. The start of a container is known to within some 10 ms: over less than this there is no mean of its CPU."""
 
@@ -153,8 +153,8 @@ def _first(summary: Summary, described: Described, keys: Iterable[str], field: s
 
 
 def _figure(value: float, key: str, described: Described, quality: Quality | None = None) -> Figure:
-    told = quality.value if quality else described.get(key, {}).get("quality", Quality.SAMPLED.value)
-    return {"value": value, "from": key, "quality": told}
+    word = quality.value if quality else described.get(key, {}).get("quality", Quality.SAMPLED.value)
+    return {"value": value, "from": key, "quality": word}
 
 
 def _is_at_least(key: str, described: Described) -> bool:
@@ -240,7 +240,7 @@ def _peak_quality(figure: Figure, summary: Summary, described: Described) -> Qua
         return Quality.AT_LEAST
     quality = Quality(figure["quality"])
     if quality is Quality.EXACT and HUGETLB in summary and "cgroup_hugetlb_peak" not in summary:
-        return Quality.SAMPLED  # the machine has huge pages, and nobody counts those of a job between samples
+        return Quality.SAMPLED  # the machine has huge pages, and nothing counts those of a job between samples
     return quality
 
 
@@ -253,7 +253,7 @@ def _lacks_memory_of_group(figure: Figure, summary: Summary, described: Describe
     return (
         described.get("cgroup_mem_peak", {}).get("quality") == Quality.AT_LEAST.value
         or (huge > 0 and figure["value"] < (peak + huge) * (1 - _LITTLE_CACHE))
-        # Who used CPU time outside the group had its memory there too.
+        # A process that used CPU time outside the group had its memory there too.
         or (charged is not None and waited_for > charged * _LACKING + _TICK)
     )
 
@@ -271,7 +271,7 @@ def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> boo
 def _memory_level(summary: Summary, described: Described, peak: Figure | None, field: str) -> Figure | None:
     """The mean or the minimum of memory, counted as the peak is where that was measured, and never above it.
 
-    The mark of one process counts the files it maps, which a cgroup charges to whoever read them first.
+    The mark of one process counts the files it maps, which a cgroup charges to their first reader.
     """
     keys: tuple[str, ...] = MEMORY_MEAN
     if peak is not None and peak["from"] == HELD_WITH_UNCOUNTED:
@@ -286,7 +286,7 @@ def _memory_level(summary: Summary, described: Described, peak: Figure | None, f
 
 
 def memory_now(values: Mapping[str, object]) -> float | None:
-    """Memory of a job at one moment, from its readings; None when it cannot be told well enough to act on.
+    """Memory of a job at one moment, from its readings; None when it is not known well enough to act on.
 
     The resident sizes of several processes count what they share in each, so a sum of those will not do.
     """
@@ -298,7 +298,7 @@ def memory_now(values: Mapping[str, object]) -> float | None:
 
 
 def cpu_now(values: Mapping[str, object]) -> float | None:
-    """CPU of a job at one moment, in percent, from its readings; None when none of them tells."""
+    """CPU of a job at one moment, in percent, from its readings; None when none of them has it."""
     return _first_number(values, CPU_PERCENT)
 
 
@@ -322,8 +322,8 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
     if peak is None or held is None or cache is None:
         # Not known how much of it was page cache.
         key = "cgroup_held" if held is not None else "cgroup_mem_peak"
-        known = held if held is not None else peak
-        return None if known is None else _figure(known, key, described, Quality.SAMPLED)
+        peak_bytes = held if held is not None else peak
+        return None if peak_bytes is None else _figure(peak_bytes, key, described, Quality.SAMPLED)
     if cache <= peak * _LITTLE_CACHE or held >= peak * (1 - _LITTLE_CACHE):
         return _figure(peak, "cgroup_mem_peak", described)
     explained = held + cache >= peak * (1 - _LITTLE_CACHE)

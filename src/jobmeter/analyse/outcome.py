@@ -76,7 +76,7 @@ def in_words(result: Outcome) -> str:
 
 
 def without_shepherd(record: Record) -> str:
-    """One phrase for people: that the job's shepherd was killed, and what is not known for it; empty if it was not."""
+    """One phrase for people: that the job's shepherd was killed and what is unknown so; empty if it was not."""
     if not record["provenance"].get("shepherd_killed"):
         return ""
     ended = record["outcome"]

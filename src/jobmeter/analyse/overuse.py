@@ -107,7 +107,7 @@ def met_limit(run: StoredRun, resource: Resource) -> bool:
 
 
 def is_over_cpus(run: StoredRun, requested: float) -> bool:
-    """Whether a run used more than the CPUs it requested; never of one that the kernel kept to them."""
+    """Whether a run used more than the CPUs it requested; never where the kernel enforced them."""
     return CPU.key not in run.get("enforced", ()) and uses_more_cpus(run, requested)
 
 

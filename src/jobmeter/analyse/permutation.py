@@ -1,8 +1,8 @@
-"""Whether two groups of values differ, told without assuming how the values are distributed.
+"""Whether two groups of values differ, tested without assuming how the values are distributed.
 
-If the groups did not differ, every way of dealing the values out to them would be as good as the one
-seen. The share of deals that differ as much is the p-value. The same deals give the interval: a deal
-that swaps some values of A for some of B is as extreme as the one seen exactly when B is `r` times A,
+If the groups did not differ, every way of dealing the values out to them would be as likely as the one
+observed. The share of deals that differ as much is the p-value. The same deals give the interval: a deal
+that swaps some values of A for some of B is as extreme as the one observed exactly when B is `r` times A,
 with `r` the ratio of the sums that were swapped (Tritchler 1984, J. Am. Stat. Assoc. 79, 200). The
 middle 95 % of these ratios are the ratios that the test does not reject, so the two never disagree.
 """
@@ -34,7 +34,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(a: Sequence[float], b: Sequence[float]) -> Evidence | None:
-    """p-value and interval; None when there are too few values for any result to be told from chance."""
+    """p-value and interval; None when there are too few values for any result to be distinguished from chance."""
     if min(len(a), len(b)) < 2 or 2 / math.comb(len(a) + len(b), len(a)) > 1 - CONFIDENCE:
         return None
     if min(len(a), len(b)) > _MANY:
@@ -61,7 +61,7 @@ def _of_deals(a: Sequence[float], b: Sequence[float]) -> Evidence:
         at_most += taken - given <= slack
         at_least += taken - given >= -slack
         swaps.append((taken, given) if turned else (given, taken))
-    deals = len(swaps) + 1  # the one seen is among them
+    deals = len(swaps) + 1  # the one observed is among them
     p = min(1.0, 2 * min(at_most + 1, at_least + 1) / deals)
     return Evidence(p, _middle(swaps, deals))
 
@@ -85,9 +85,9 @@ def _all_or_some(count: int, size: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _deals(count: int, size: int) -> Iterator[tuple[int, ...]]:
-    """What the first group gets in each deal but the one seen, as indexes of the pool."""
-    seen = set(range(count))
-    return (deal for deal in _all_or_some(count, size) if not seen.issuperset(deal))
+    """What the first group gets in each deal but the one observed, as indexes of the pool."""
+    original = set(range(count))
+    return (deal for deal in _all_or_some(count, size) if not original.issuperset(deal))
 
 
 def _of_means(a: Sequence[float], b: Sequence[float]) -> Evidence:

@@ -1,9 +1,9 @@
 """What the next run will need, from what earlier ones needed.
 
-Needs are positive and differ by factors, so all is reckoned on their logarithms. Recent runs count more.
-A run that did not come to its end tells a lower bound of what it needed, not the need.
+Needs are positive and differ by factors, so everything is computed on their logarithms. Recent runs count more.
+A run that did not complete gives a lower bound of what it needed, not the need.
 
-The jobs of a sweep differ by what they are told to do: each has a level of its own, and chance is only what the runs
+The jobs of a sweep differ by their parameters: each has a level of its own, and chance is only what the runs
 of the same job differ by. What is predicted is the next run of the largest.
 """
 
@@ -25,7 +25,7 @@ _NORMAL = NormalDist()
 
 
 class Need(NamedTuple):
-    """What one run was seen to need."""
+    """What one run needed, as far as it was observed."""
 
     value: float  # above 0
     complete: bool = True  # False: it needed at least that
@@ -37,7 +37,7 @@ class Prediction(NamedTuple):
 
     mean: float
     deviation: float
-    runs: float  # how many runs that count alike would tell as much of the mean
+    runs: float  # the effective number of runs for the mean, of equal weight
     freedom: float  # degrees of freedom, of the deviation
     least: float  # the deviation that is assumed where runs differ by less
     name: str = ""  # the job whose next run is predicted
@@ -84,20 +84,24 @@ def predict(needs: Sequence[Need], least_deviation: float) -> Prediction | None:
     The deviation is that within jobs, of all of them together. `least_deviation`, of the logarithm, is assumed where
     runs differ by less: the next may be on another machine.
     """
-    known, bounds = _by_name(needs, complete=True), _by_name(needs, complete=False)
-    if all(len(runs) < 2 for runs in known.values()):
+    complete_by_name, bounds = _by_name(needs, complete=True), _by_name(needs, complete=False)
+    if all(len(runs) < 2 for runs in complete_by_name.values()):
         return None
-    means = {name: _mean(runs) for name, runs in known.items()}
-    total = sum(weight for runs in known.values() for weight, _ in runs)
-    squares = sum(weight * (value - means[name]) ** 2 for name, runs in known.items() for weight, value in runs)
+    means = {name: _mean(runs) for name, runs in complete_by_name.items()}
+    total = sum(weight for runs in complete_by_name.values() for weight, _ in runs)
+    squares = sum(
+        weight * (value - means[name]) ** 2 for name, runs in complete_by_name.items() for weight, value in runs
+    )
     variance = squares / total
-    if any(name in known for name in bounds):
-        means, variance = _with_bounds(known, bounds, means, max(variance, least_deviation**2))
-    free = sum(_total(runs) * (1 - 1 / effective(runs)) for runs in known.values())
-    freedom = sum(effective(runs) - 1 for runs in known.values())
+    if any(name in complete_by_name for name in bounds):
+        means, variance = _with_bounds(complete_by_name, bounds, means, max(variance, least_deviation**2))
+    free = sum(_total(runs) * (1 - 1 / effective(runs)) for runs in complete_by_name.values())
+    freedom = sum(effective(runs) - 1 for runs in complete_by_name.values())
     largest = max(means, key=means.__getitem__)
     deviation = sqrt(variance * total / free)
-    return Prediction(means[largest], deviation, effective(known[largest]), freedom, least_deviation, largest)
+    return Prediction(
+        means[largest], deviation, effective(complete_by_name[largest]), freedom, least_deviation, largest
+    )
 
 
 def predict_across(needs: Sequence[Need], least_deviation: float) -> Prediction | None:
@@ -105,27 +109,29 @@ def predict_across(needs: Sequence[Need], least_deviation: float) -> Prediction 
 
     They differ by less: it is what can be said of jobs that ran once, or hardly more.
     """
-    known = _by_name(needs, complete=True)
-    every = [run for runs in known.values() for run in runs]
+    complete_by_name = _by_name(needs, complete=True)
+    every = [run for runs in complete_by_name.values() for run in runs]
     if len(every) < 2:
         return None
     middle, runs = _mean(every), effective(every)
     variance = sum(weight * (value - middle) ** 2 for weight, value in every) / _total(every) * runs / (runs - 1)
-    means = {name: _mean(found) for name, found in known.items()}
+    means = {name: _mean(job_runs) for name, job_runs in complete_by_name.items()}
     largest = max(means, key=means.__getitem__)
-    return Prediction(means[largest], sqrt(variance), effective(known[largest]), runs - 1, least_deviation, largest)
+    return Prediction(
+        means[largest], sqrt(variance), effective(complete_by_name[largest]), runs - 1, least_deviation, largest
+    )
 
 
 def _by_name(needs: Sequence[Need], *, complete: bool) -> dict[str, list[tuple[float, float]]]:
     """The weights and logarithms of the needs that are complete, or of those that are not; by later runs of the job."""
     weights = recency(len(needs))
     later: dict[str, int] = {}
-    found: dict[str, list[tuple[float, float]]] = {}
+    by_name: dict[str, list[tuple[float, float]]] = {}
     for need in needs:
         place = later[need.name] = later.get(need.name, -1) + 1
         if need.complete is complete:
-            found.setdefault(need.name, []).append((weights[place], log(need.value)))
-    return found
+            by_name.setdefault(need.name, []).append((weights[place], log(need.value)))
+    return by_name
 
 
 def _total(runs: Weighted) -> float:
@@ -137,22 +143,25 @@ def _mean(runs: Weighted) -> float:
 
 
 def effective(runs: Weighted) -> float:
-    """How many runs that count alike would tell as much."""
+    """The effective number of runs: how many of equal weight would be as informative."""
     return _total(runs) ** 2 / sum(weight * weight for weight, _ in runs)
 
 
 def _with_bounds(
-    known: Mapping[str, Weighted], bounds: Mapping[str, Weighted], means: Mapping[str, float], variance: float
+    complete_by_name: Mapping[str, Weighted],
+    bounds: Mapping[str, Weighted],
+    means: Mapping[str, float],
+    variance: float,
 ) -> tuple[dict[str, float], float]:
     """Means and variance when of some only a lower bound is known (expectation maximisation).
 
-    A job of which no run is complete has no level, and its bounds tell nothing here.
+    A job of which no run is complete has no level, and its bounds are not used here.
     """
     means = dict(means)
-    total = sum(_total(runs) + _total(bounds.get(name, ())) for name, runs in known.items())
+    total = sum(_total(runs) + _total(bounds.get(name, ())) for name, runs in complete_by_name.items())
     for _ in range(_ROUNDS):
         deviation, squares, moved = sqrt(variance), 0.0, 0.0
-        for name, runs in known.items():
+        for name, runs in complete_by_name.items():
             expected = [(weight, *_above(value, means[name], deviation)) for weight, value in bounds.get(name, ())]
             both = [*runs, *((weight, value) for weight, value, _ in expected)]
             mean = _mean(both)

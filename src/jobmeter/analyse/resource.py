@@ -8,7 +8,7 @@ from jobmeter.model import Status
 
 
 class Resource(NamedTuple):
-    """One resource, and which fields of a stored run tell of it."""
+    """One resource, and the fields of a stored run that describe it."""
 
     name: str  # for people
     key: str  # memory, cpus, runtime

@@ -43,7 +43,7 @@ def from_same_source(a: Sequence[Record], b: Sequence[Record], figure: str) -> S
     everyone = [*a, *b]
     field, keys = _SOURCES[figure]
     for key in keys:
-        if all(field in measured(record, key) for record in everyone) and _tells(key, everyone):
+        if all(field in measured(record, key) for record in everyone) and _is_comparable(key, everyone):
             values = [[float(measured(record, key)[field]) for record in side] for side in (a, b)]
             return SameSource(key, *values)
     return NoCommonSource(", ".join(sources_a), ", ".join(sources_b))
@@ -53,10 +53,10 @@ def _sources(records: Sequence[Record], figure: str) -> list[str]:
     return sorted({figures(record)[figure]["from"] for record in records if figure in figures(record)})
 
 
-def _tells(key: str, records: Sequence[Record]) -> bool:
-    """A cgroup's peak counts page cache, which is charged to whoever reads a file first: with some, it tells little.
+def _is_comparable(key: str, records: Sequence[Record]) -> bool:
+    """Whether the figures can be compared.
 
-    perf may have been stopped before the end of the job.
+    A cgroup's peak counts page cache, which is charged to the first reader of a file. perf may have been stopped early.
     """
     if key.startswith("perf_"):
         return not any(

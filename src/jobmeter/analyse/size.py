@@ -1,12 +1,12 @@
 """What to request next time, from the history of a job.
 
-    memory    what the next run stays below with the chance wanted, and never less than was seen to be needed; with
+    memory    what the next run stays below with the chance requested, and never less than a run needed; with
               room for what the figure may have missed
-    runtime   what the next run stays below with the chance wanted; old runs lose their say
+    runtime   what the next run stays below with the chance requested; old runs count less
     cpus      as many as the rule of over-use finds enough for every run
 
 Half of the chance to fail is left to memory and half to time, so that both together keep to the target. Of a job that
-never completed nothing is known but that a limit it met was too low. Of a sweep it is the largest job that is sized.
+never completed, it is only known that a limit it met was too low. Of a sweep it is the largest job that is sized.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MOST_RUNS = 1000
 ROOM = {Quality.EXACT.value: 1.03, Quality.SAMPLED.value: 1.1, Quality.AT_LEAST.value: 1.25}
 """By how far the figure can be trusted: a limit also counts kernel memory that no process shows; a sample may have
 missed a peak; of an incomplete figure, much may be missing."""
-_NO_ROOM = 1.05  # so little needs no word
+_NO_ROOM = 1.05  # less is not mentioned
 _MEMORY_DEVIATION, _TIME_DEVIATION = 0.02, 0.05
 _SINGLE_MEMORY, _SINGLE_TIME = 1.5, 2.0
 _SUREST = 1 - 1e-9
-"""The highest chance that is reckoned with: much nearer to 1 it would be 1, in floating point."""
+"""The highest chance that is used: much nearer to 1 it would be 1, in floating point."""
 _FAR_BELOW = 0.5
 _ALL = 0.95
 _GB_HOUR = 2.0**30 * 3600
@@ -47,7 +47,7 @@ class Amount(NamedTuple):
     resource: Resource
     request: float
     today: float | None  # what the newest run requested, before any retry
-    most: float  # the largest that was seen
+    most: float  # the largest that was observed
     usual: float  # what half of the runs stay below; of CPUs, their mean
     fails: float | None  # the share of runs that would need more; None: not known
     reason: str
@@ -72,10 +72,10 @@ class Advice(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """What the advice must keep to."""
+    """The rules that the advice must follow."""
 
     target: float = 0.99  # the share of runs that do not fail for want of memory or time
-    below_peak: bool = False  # less than a run was seen to need will do, if that was rare
+    below_peak: bool = False  # less than a run needed is allowed, if that was rare
 
     @property
     def level(self) -> float:
@@ -91,23 +91,23 @@ def advise(
     older_peak: float = 0.0,
     machine_cpus: int | None = None,
 ) -> Advice:
-    """What to request, for the job with these runs, newest first; nothing of what is known of none of them.
+    """What to request, for the job with these runs, newest first; nothing for a resource that none of them has.
 
     `older_peak` is the most memory of all runs there ever were, `machine_cpus` the CPUs the newest run could use.
     """
     ended = [row for row in rows if row.get("status") != Status.RUNNING][:MOST_RUNS]
-    found = [_memory(ended, policy, older_peak), _cpus(ended, policy, machine_cpus), _runtime(ended, policy)]
+    estimates = [_memory(ended, policy, older_peak), _cpus(ended, policy, machine_cpus), _runtime(ended, policy)]
     completed = [row for row in ended if row.get("status") == Status.COMPLETED]
     met = {row.get("status") for row in ended}
-    amounts = [one for one in found if one is not None and (completed or one.resource.met_by in met)]
+    amounts = [one for one in estimates if one is not None and (completed or one.resource.met_by in met)]
     shares = [amount.fails for amount in amounts if amount.resource is not CPU]
-    known = [share for share in shares if share is not None]
+    known_shares = [share for share in shares if share is not None]
     return Advice(
         name,
         len(ended),
         len(completed),
         amounts,
-        1 - prod(1 - share for share in known) if known and len(known) == len(shares) else None,
+        1 - prod(1 - share for share in known_shares) if known_shares and len(known_shares) == len(shares) else None,
         _wasted_memory(completed, _today(ended, MEMORY)),
         _wasted_cpus(completed, _today(ended, CPU)),
     )
@@ -132,15 +132,15 @@ def _ending(row: StoredRun, resource: Resource) -> str:
 def _observation(row: StoredRun, resource: Resource, room: float) -> Observation | None:
     """None when it is not known what the run used."""
     used = row.get(resource.used) or 0.0
-    # Who met a limit had all of it, whatever was seen; the time it then took to end is not part of it.
+    # A run that met a limit used all of it, whatever was sampled; the time it then took to end is not part of it.
     value = row[resource.requested] if met_limit(row, resource) else used
     value = max(value, used) if resource is MEMORY else value
     return Observation(value, _ending(row, resource), room, str(row["name"])) if value > 0 else None
 
 
 def _memory(rows: Sequence[StoredRun], policy: Policy, older_peak: float) -> Amount | None:
-    found = [_observation(row, MEMORY, ROOM.get(str(row.get(MEMORY.quality)), ROOM["sampled"])) for row in rows]
-    observations = [one for one in found if one is not None]
+    readings = [_observation(row, MEMORY, ROOM.get(str(row.get(MEMORY.quality)), ROOM["sampled"])) for row in rows]
+    observations = [one for one in readings if one is not None]
     if not observations:
         return None
     margin = Margin(policy.level, _MEMORY_DEVIATION, _SINGLE_MEMORY, not policy.below_peak)
@@ -183,20 +183,20 @@ def _words(value: float, resource: Resource) -> str:
 
 
 def _cpus(rows: Sequence[StoredRun], policy: Policy, machine_cpus: int | None) -> Amount | None:
-    known = [row for row in rows if used_amount(row, CPU) is not None]
-    if not known:
+    measured_rows = [row for row in rows if used_amount(row, CPU) is not None]
+    if not measured_rows:
         return None
-    needs = [needed_cpus(row) for row in known]
+    needs = [needed_cpus(row) for row in measured_rows]
     request = weighted_quantile(needs, policy.target) if policy.below_peak else max(needs)
-    most = max(used_amount(row, CPU) or 0.0 for row in known) / 100
-    mean = fmean(row.get("cpu_mean_percent", row.get(CPU.used)) for row in known) / 100
+    most = max(used_amount(row, CPU) or 0.0 for row in measured_rows) / 100
+    mean = fmean(row.get("cpu_mean_percent", row.get(CPU.used)) for row in measured_rows) / 100
     most_text, mean_text = text(most, "count"), text(mean, "count")
     reason = f"at most {most_text} at once"
     if mean < _FAR_BELOW * request and mean_text != most_text:
         reason += f", but {mean_text} on average"
     if machine_cpus and most >= _ALL * machine_cpus:
         reason += "; that is all the machine has, on a larger one it may use more"
-    elif _ALL * (requested := known[0].get(CPU.requested, float("inf"))) <= most <= requested / _ALL:
+    elif _ALL * (requested := measured_rows[0].get(CPU.requested, float("inf"))) <= most <= requested / _ALL:
         reason += "; that is all it requested, with more it may use more"
     return Amount(CPU, request, _today(rows, CPU), most, min(mean, most), None, reason)
 

@@ -23,7 +23,7 @@ SPREAD_FIGURES = (
 )
 SPREAD = tuple(figure.name for figure in SPREAD_FIGURES)
 UNENDED = (Status.RUNNING, Status.DETACHED)
-"""The statuses of runs of which it is not known whether the job succeeds."""
+"""The statuses of runs whose success is not known."""
 LEVELS = {"p50": 0.5, "p95": 0.95, "max": 1.0}
 
 _HOUR = 3600.0
@@ -37,7 +37,7 @@ FIGURES = tuple(
 )
 
 
-class Totals(NamedTuple):
+class GroupTotals(NamedTuple):
     """The sums over a group, from which rates follow; None where no run has the figure."""
 
     runs: int
@@ -56,7 +56,7 @@ Spread = dict[str, float]
 
 class GroupStatistics(NamedTuple):
     group: str | None  # None: runs without the label
-    totals: Totals
+    totals: GroupTotals
     spreads: dict[str, Spread]
 
 
@@ -79,7 +79,7 @@ def spread(values: Iterable[float]) -> Spread:
     return {name: quantile(ordered, level) for name, level in LEVELS.items()} if ordered else {}
 
 
-def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
+def total(columns: Mapping[str, Sequence[Any]]) -> GroupTotals:
     """The sums over the columns named in FIGURES."""
     statuses, wall, cpu = columns["status"], columns["wall_seconds"], columns["cpu_seconds"]
     requested = [
@@ -92,7 +92,7 @@ def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
         for level, seconds in zip(columns["memory_mean_bytes"], wall)
         if level is not None and seconds is not None
     ]
-    return Totals(
+    return GroupTotals(
         runs=len(statuses),
         ended=len(statuses) - sum(map(statuses.count, UNENDED)),
         completed=statuses.count(Status.COMPLETED),
@@ -104,16 +104,16 @@ def total(columns: Mapping[str, Sequence[Any]]) -> Totals:
     )
 
 
-def together(parts: Sequence[Totals]) -> Totals:
+def together(parts: Sequence[GroupTotals]) -> GroupTotals:
     """The totals of all groups."""
-    columns = list(zip(*parts)) or [()] * len(Totals._fields)
+    columns = list(zip(*parts)) or [()] * len(GroupTotals._fields)
     counts = [sum(column) for column in columns[:3]]
-    return Totals(counts[0], counts[1], counts[2], *(_sum(column) for column in columns[3:]))
+    return GroupTotals(counts[0], counts[1], counts[2], *(_sum(column) for column in columns[3:]))
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    measured = [value for value in values if value is not None]
+    return sum(measured) if measured else None
 
 
 def group(figures: Iterable[RunFigures]) -> list[GroupStatistics]:
@@ -128,17 +128,17 @@ def group(figures: Iterable[RunFigures]) -> list[GroupStatistics]:
     for name, members in groups.items():
         columns = dict(zip(FIGURES, list(zip(*members))[1:]))
         spreads = {figure: spread([v for v in columns[figure] if v is not None]) for figure in SPREAD}
-        known = {figure: levels for figure, levels in spreads.items() if levels}
-        statistics.append(GroupStatistics(name, total(columns), known))
+        measured = {figure: levels for figure, levels in spreads.items() if levels}
+        statistics.append(GroupStatistics(name, total(columns), measured))
     return most_first(statistics)
 
 
 def most_first(groups: Iterable[GroupStatistics]) -> list[GroupStatistics]:
-    return sorted(groups, key=lambda found: (-found.totals.runs, found.group or ""))
+    return sorted(groups, key=lambda group: (-group.totals.runs, group.group or ""))
 
 
-def rates(totals: Totals) -> dict[str, float]:
-    """What the sums tell: counts, success rate, core-hours, GB-hours, efficiency; absent where unmeasured.
+def rates(totals: GroupTotals) -> dict[str, float]:
+    """What follows from the sums: counts, success rate, core-hours, GB-hours, efficiency; absent where unmeasured.
 
     A GB is 2^30 bytes, as in Slurm and everywhere here.
     """

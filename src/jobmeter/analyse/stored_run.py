@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Figure, Record
 
 StoredRun = Mapping[str, Any]
-"""The fields of a run by name (`ls --fields all`); what is not known of it is absent."""
+"""The fields of a run by name (`ls --fields all`); unknown fields are absent."""
 
 
 def of_record(record: Record) -> StoredRun:

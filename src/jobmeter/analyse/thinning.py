@@ -16,11 +16,11 @@ def thin(low: Sequence[float | None], high: Sequence[float | None], most: int) -
     if count <= max(most, 2):
         return list(range(count))
     stretches = max((most - 2) // 2, 1)
-    kept = {0, count - 1}
+    indices = {0, count - 1}
     for number in range(stretches):
         begin, end = count * number // stretches, count * (number + 1) // stretches
-        kept.update(_extremes(low, high, begin, end))
-    return sorted(kept)
+        indices.update(_extremes(low, high, begin, end))
+    return sorted(indices)
 
 
 def _extremes(low: Sequence[float | None], high: Sequence[float | None], begin: int, end: int) -> set[int]:
@@ -31,17 +31,17 @@ def _extremes(low: Sequence[float | None], high: Sequence[float | None], begin: 
 
 
 def _extremes_with_gaps(low: Sequence[float | None], high: Sequence[float | None], begin: int, end: int) -> set[int]:
-    kept = set()
+    indices = set()
     lowest = highest = None
     for index in range(begin, end):
         bottom, top = low[index], high[index]
         if bottom is None or top is None:
             if index == 0 or low[index - 1] is not None:
-                kept.add(index)
+                indices.add(index)
             continue
         if lowest is None or bottom < lowest[0]:
             lowest = (bottom, index)
         if highest is None or top > highest[0]:
             highest = (top, index)
-    kept.update(found[1] for found in (lowest, highest) if found is not None)
-    return kept
+    indices.update(extreme[1] for extreme in (lowest, highest) if extreme is not None)
+    return indices

@@ -9,7 +9,7 @@ from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PRO
 from jobmeter.model import Gauge, Kind
 
 _COUNTERS = tuple(key for key in CPU_SECONDS if not key.startswith("rusage_"))
-"""rusage tells all at the end: in its window it would read as a rate that never was."""
+"""rusage reports everything at the end: in its window it would be a rate that never was."""
 _MOST_LABELS = 20
 _MORE, _TICK = 1.05, 0.05
 """CPU time that is more than this, times and plus another, is not the same: counters of /proc lag behind by ticks."""
@@ -17,8 +17,8 @@ _SHORTEST = 0.1
 """Seconds of a window below which its CPU time makes no rate: clocks and counters are read one after the other."""
 
 
-class Sample(NamedTuple):
-    """One window, for a curve. None is what nothing told."""
+class WindowSample(NamedTuple):
+    """One window, for a curve. None is not measured."""
 
     seconds: float  # since the start of the run, at the window's end
     cpu_percent: float | None  # the mean over the window; 100 is one core
@@ -40,7 +40,7 @@ class Sampler:
         self._memory = _first(columns, MEMORY_MEAN)
         self._processes = _first(columns, PROCESSES)
 
-    def take(self, seconds: float, lasted: float, values: Sequence[Any]) -> Sample:
+    def take(self, seconds: float, lasted: float, values: Sequence[Any]) -> WindowSample:
         """The sample of a window that ended at `seconds` and lasted so long; `values` in the order of the columns."""
         cpu = memory = processes = None
         if 0 < lasted < _SHORTEST and lasted < seconds:
@@ -58,10 +58,10 @@ class Sampler:
         if self._processes is not None:
             processes = values[self._processes]
             processes = processes[0] if type(processes) is list else processes
-        return Sample(seconds, cpu, memory, processes)
+        return WindowSample(seconds, cpu, memory, processes)
 
 
-def samples(windows: Iterable[tuple[float, Mapping[str, Any]]]) -> list[Sample]:
+def samples(windows: Iterable[tuple[float, Mapping[str, Any]]]) -> list[WindowSample]:
     """The samples of a run, from `(seconds, cells)` of its windows."""
     taken, before = [], 0.0
     for seconds, cells in windows:

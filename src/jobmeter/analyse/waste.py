@@ -2,7 +2,7 @@
 
 `check`, `show` and the summaries of `run` and of workflows all go by it. A request is wasted when completed runs of
 some length used less than half of it, by figures that are sure, and enough less could be requested to be worth it. Too
-much time requested costs nobody.
+much time requested has no cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEAST_MEMORY = 256 * 2**20
 LEAST_CPUS = 1.0
 """How much less must be enough, to be worth a change."""
 ROOM = 1.2
-"""What to leave above the most that was used, when nothing is known of other runs. `size` knows better."""
+"""What to leave above the most that was used, when other runs are not known. `size` uses the history."""
 _MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
 
 
@@ -44,7 +44,7 @@ class Waste(NamedTuple):
 def wasted_requests(runs: Iterable[StoredRun]) -> list[Waste]:
     """The most to be freed first, by step.
 
-    Runs that failed, were short or are not sure are left out, but for what they are seen to have used. A job that met
+    Runs that failed, were short or are not sure are left out, except for what they used. A job that met
     a limit is not advised to request less of anything, nor are those of its sweep.
     """
     groups: dict[tuple[str, Resource, float], list[StoredRun]] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
 from jobmeter.cli.shared.options import Parser, option_type, refuse_given, refuse_words
-from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
+from jobmeter.cli.shared.output import check_report, print_summary, warn, write_report
 from jobmeter.errors import UsageError
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.session.process import RunningProcess
@@ -21,7 +21,7 @@ OPTIONS_OF_RUN = (
     "--cpus", "--memory", "--runtime", "--enforce", "--orphans", "--capture", "-v", "--mount", "-e", "--env", "-w",
     "--workdir", "-u", "--user", "--network", "--gpus", "--entrypoint", "--pull", "--container-name", "-t", "--tty",
 )  # fmt: skip
-"""They have no effect on what already runs."""
+"""Options of `run` that have no effect on a process that already runs."""
 
 
 def make_parser() -> Parser:
@@ -29,7 +29,7 @@ def make_parser() -> Parser:
     add_measure_options(parser)
     add = parser.add_argument
     add("pid", metavar="PID", nargs="?", type=option_type("PID", process_id), help="the process to measure")
-    add("--container", metavar="NAME", help="measure a container that runs, named by its name or id, in place of PID")
+    add("--container", metavar="NAME", help="measure a running container, given by name or id, instead of PID")
     add("--engine", metavar="NAME", help="container runtime: docker, podman or auto (default): the first that answers")
     return parser
 
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     record = session.wait()
     write_report(options.report, record)
     if not options.quiet:
-        tell_summary(record, session.journal_path)
+        print_summary(record, session.journal_path)
     return 0
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jobmeter.workflow.plan import Plan
 
 _SHOWN = 50
-"""Lines of the table when there are thousands: it is for people."""
+"""The most lines in the table; --json has no limit."""
 _HINTS = 10
 
 
@@ -44,7 +44,7 @@ class CheckResult(NamedTuple):
 
     @property
     def has_several_workflows(self) -> bool:
-        """Whether a job's number does not say which it is."""
+        """Whether the number of a job does not identify it."""
         runs = {(row.get("workflow"), row.get("workflow_run")) for row in self.runs.rows}
         return len(runs) > 1
 
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
-    # Rows by the ten thousand and no cycles among them: looking for some takes longer than all the rest.
+    # Tens of thousands of rows without reference cycles: collecting garbage would take longer than all the rest.
     gc.disable()
     try:
         chosen = subject(store, names, selection(options), options.run_id)
@@ -95,12 +95,18 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     number = option_type("--run-id", positive_whole_number)
     add("--run-id", metavar="N", type=number, help="which run of the workflow: 1, 2, 3 …")
-    add("--all", action="store_true", help="every job and resource, also those that stayed below")
+    add("--all", action="store_true", help="show every job and resource, also those within the request")
     over = option_type("--min-over", _percent)
-    add("--min-over", metavar="PERCENT", type=over, default=1.0, help="report from so much over on (default 1.0)")
+    add(
+        "--min-over",
+        metavar="PERCENT",
+        type=over,
+        default=1.0,
+        help="report over-use of this much or more (default 1.0)",
+    )
     add("--json", action="store_true", help="print an object")
     add("--exit-zero", action="store_true", help="exit code 0 also when a job used more than it requested")
-    add_fix_options(parser, "--fix", "write what those that used too much need into this spec of a workflow")
+    add_fix_options(parser, "--fix", "correct the requests of over-used resources in this workflow spec")
     add_filter_options(parser)
     add_store_option(parser)
     return parser.parse_args(arguments)
@@ -127,13 +133,13 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
         over.setdefault(line.job.step, []).append(line)
     unknown = sorted(set(over) - set(requested))
     if unknown:
-        raise UsageError(f"{plan.path}: there is no job {unknown[0]!r} in it. Name the spec that these jobs are of.")
+        raise UsageError(f"{plan.path}: has no job {unknown[0]!r}. Name the spec of these jobs.")
     workflow = chosen.workflow or store.find_workflow(plan.name)
     histories = workflow_histories(store, workflow) if workflow else []
-    known = {history.name: history for history in histories if history.name in over}
+    by_step = {history.name: history for history in histories if history.name in over}
     sizes = {}
     for step, lines in over.items():
-        history = known.get(step) or next(name_histories(store, step), None)
+        history = by_step.get(step) or next(name_histories(store, step), None)
         rows, older_peak = (history.rows, history.older_peak) if history else ([], 0.0)
         advice = advise(step, rows, older_peak=older_peak)
         if not advice.completed:
@@ -142,7 +148,7 @@ def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: b
         if lines:
             sizes[step] = corrections(lines, advice.requirement(), requested[step])
         else:
-            warn(f"{step}: none of its runs has completed, so what it needs is not known; it stays as it is")
+            warn(f"{step}: none of its runs has completed, so what it needs is unknown; its request is not changed")
     return rewrite(plan, sizes, diff=diff)
 
 
@@ -171,7 +177,7 @@ def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
 
 
 def _print_json(answer: dict[str, Any]) -> None:
-    """One object a line: written in one piece, thousands of them would take seconds."""
+    """One object per line. `json.dumps` with an indent takes seconds for thousands of them."""
     parts = []
     for name, value in answer.items():
         lines = ",\n".join(f"    {json.dumps(entry)}" for entry in value) if isinstance(value, list) else ""
@@ -196,7 +202,7 @@ def _print(result: CheckResult, *, everything: bool) -> None:
         shown = lines if everything else lines[:_SHOWN]
         _print_lines(shown, with_workflow=result.has_several_workflows)
         if len(shown) < len(lines):
-            warn(f"there are {len(lines) - len(shown):,} lines more; --json has all")
+            warn(f"{len(lines) - len(shown):,} more lines are not shown; --json has all")
     _print_failures(result)
     _print_opportunities(result)
     if result.rewritten is not None:

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
         return compare_container.main(arguments)
     parser = Parser(
         "compare",
-        "Tell what B used against A. Each is a run, several with commas between, or a group: name=GLOB, "
+        "Show what B used compared with A. Each is a run, several separated by commas, or a group: name=GLOB, "
         "label.KEY=VALUE, or both. Of a group, the runs that completed are compared.",
     )
     parser.add_argument("a", metavar="A", help="what to compare with")
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--container-overhead",
         metavar="IMAGE",
-        help="in place of A and B: run a command bare and in a container, "
+        help="instead of A and B: run a command bare and in a container, "
         "and show what the container costs. See `jobmeter compare --container-overhead IMAGE --help`",
     )
     add_store_option(parser)
@@ -57,12 +57,12 @@ def main(arguments: list[str]) -> int:
     a, b = _runs(store, options.a), _runs(store, options.b)
     differences = compare(a, b, options.threshold)
     if options.json:
-        found = {
+        comparison = {
             "a": {"of": options.a, "runs": len(a)},
             "b": {"of": options.b, "runs": len(b)},
-            "measures": [difference.told() for difference in differences],
+            "measures": [difference.as_json() for difference in differences],
         }
-        print(json.dumps(found, indent=2))
+        print(json.dumps(comparison, indent=2))
     elif differences:
         print_differences(f"A: {options.a}, {_count(a)}", f"B: {options.b}, {_count(b)}", differences)
     else:
@@ -88,12 +88,12 @@ def _runs(store: Store, words: str) -> list[StoredRun]:
         raise UsageError(f"{words!r}: name runs, or a group as name=GLOB or label.KEY=VALUE, not both")
     if not conditions:
         return named_runs(store, parts)
-    found = list(store.runs(_group(conditions)))
-    completed = [row for row in found if row["status"] == Status.COMPLETED]
+    rows = list(store.runs(_group(conditions)))
+    completed = [row for row in rows if row["status"] == Status.COMPLETED]
     if not completed:
-        raise UsageError(f"{words!r}: no completed run" if found else f"{words!r}: no run")
-    if len(completed) < len(found):
-        warn(f"{words}: {len(found) - len(completed)} of {len(found)} runs did not complete and are left out")
+        raise UsageError(f"{words!r}: no completed run" if rows else f"{words!r}: no run")
+    if len(completed) < len(rows):
+        warn(f"{words}: {len(rows) - len(completed)} of {len(rows)} runs did not complete and are left out")
     return completed
 
 
@@ -126,16 +126,16 @@ def print_differences(a: str, b: str, differences: list[Difference]) -> None:
     table.add_column("")
     for heading in ("A", "B", "difference", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for found in differences:
-        unit = found.measure.unit
-        sign = "+" if found.difference > 0 else ""
-        ratio = "" if found.ratio is None else f"{found.ratio:.3g}"
-        cells = (text(found.a, unit), text(found.b, unit), sign + text(found.difference, unit), ratio)
-        table.add_row(found.measure.name, *cells)
+    for difference in differences:
+        unit = difference.measure.unit
+        sign = "+" if difference.difference > 0 else ""
+        ratio = "" if difference.ratio is None else f"{difference.ratio:.3g}"
+        cells = (text(difference.a, unit), text(difference.b, unit), sign + text(difference.difference, unit), ratio)
+        table.add_row(difference.measure.name, *cells)
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
     console.print(f"{a}\n{b}\n")
     console.print(table)
     console.print()
-    for found in differences:
-        style = {"regression": "red", "improvement": "green"}.get(found.verdict)
-        console.print(in_words(found), style=style, soft_wrap=True)
+    for difference in differences:
+        style = {"regression": "red", "improvement": "green"}.get(difference.verdict)
+        console.print(in_words(difference), style=style, soft_wrap=True)

@@ -39,16 +39,16 @@ def main(arguments: list[str]) -> int:
     add("--runs", metavar="N", type=count, default=_RUNS, help=f"N (default {_RUNS})")
     add("--json", action="store_true", help="print an object")
     add_container_options(parser, image="--container-overhead")
-    add("command", nargs="*", metavar="COMMAND", help="the command; it must be there bare and in the image")
+    add("command", nargs="*", metavar="COMMAND", help="the command; it must exist on this machine and in the image")
     options = parser.parse_args(arguments)
     if not options.command:
         raise UsageError("--container-overhead: no command given. Write: … --container-overhead IMAGE -- COMMAND")
     bare, contained = measure(container_options(options), options.command, options.runs)
-    return _tell(options.container, options.command, bare, contained, as_json=options.json)
+    return _report(options.container, options.command, bare, contained, as_json=options.json)
 
 
 class Timed(NamedTuple):
-    """One run, and what only who started it knows."""
+    """One run, and the times that only the caller can measure."""
 
     record: Record
     startup_seconds: float
@@ -56,7 +56,7 @@ class Timed(NamedTuple):
 
 
 def measure(container: ContainerOptions, command: list[str], runs: int) -> tuple[list[Timed], list[Timed]]:
-    """Each run, bare and contained. In turns, so that what else the machine does meets both alike."""
+    """Each run, bare and contained. In turns, so that other load on the machine affects both alike."""
     from jobmeter.session.container import LaunchedContainer
     from jobmeter.session.container_job import ContainerJob
 
@@ -81,11 +81,13 @@ def _run(where: str, session: Session) -> Timed:
     whole = time.monotonic() - began
     if session.outcome.status != Status.COMPLETED:
         code = session.outcome.shell_code
-        raise LaunchError(f"the command fails {where} (exit code {code}): what it used would mean nothing")
+        raise LaunchError(
+            f"the command fails {where} (exit code {code}), so its figures cannot be compared. Try it by hand first"
+        )
     return Timed(record, record["provenance"].get("container", {}).get("startup_seconds", started), whole)
 
 
-def _tell(image: str, command: list[str], bare: list[Timed], contained: list[Timed], *, as_json: bool) -> int:
+def _report(image: str, command: list[str], bare: list[Timed], contained: list[Timed], *, as_json: bool) -> int:
     from jobmeter.analyse.compare import MEASURES, Measure, compare
     from jobmeter.analyse.same_source import FIGURES
 
@@ -100,16 +102,16 @@ def _tell(image: str, command: list[str], bare: list[Timed], contained: list[Tim
     why_not = {key: f"{names[key]} cannot be compared: {why}" for key, why in figures.why_not.items()}
     if as_json:
         from_key = {key: {"from": source} for key, source in figures.sources.items()}
-        found = {
+        result = {
             "a": {"of": "bare", "runs": len(bare)},
             "b": {"of": image, "runs": len(contained)},
             "command": command,
             "measures": [
-                *({**difference.told(), **from_key.get(difference.measure.key, {})} for difference in differences),
+                *({**difference.as_json(), **from_key.get(difference.measure.key, {})} for difference in differences),
                 *({"key": key, "words": words} for key, words in why_not.items()),
             ],
         }
-        print(json.dumps(found, indent=2))
+        print(json.dumps(result, indent=2))
         return 0
     print_differences(f"A: bare, {len(bare)} runs", f"B: in {image}, {len(contained)} runs", differences)
     for words in why_not.values():
@@ -129,21 +131,21 @@ class _Figures(NamedTuple):
 def _figures(bare: list[Timed], contained: list[Timed]) -> _Figures:
     from jobmeter.analyse.same_source import FIGURES, SameSource, from_same_source
 
-    found = _Figures(_times(bare), _times(contained), {}, {})
+    figures = _Figures(_times(bare), _times(contained), {}, {})
     records = [[run.record for run in side] for side in (bare, contained)]
     for figure in FIGURES:
         same = from_same_source(records[0], records[1], figure)
         if isinstance(same, SameSource):
-            found.sources[figure] = same.source
-            for side, values in ((found.bare, same.a), (found.contained, same.b)):
+            figures.sources[figure] = same.source
+            for side, values in ((figures.bare, same.a), (figures.contained, same.b)):
                 for run, value in zip(side, values):
                     run[figure] = value
         elif same is not None:
             reason = f"not every run has {same.a}"
             if same.a != same.b:
                 reason = f"bare it is from {same.a}, in the container from {same.b}, and no source has it in all runs"
-            found.why_not[figure] = reason
-    return found
+            figures.why_not[figure] = reason
+    return figures
 
 
 def _times(runs: list[Timed]) -> list[dict[str, float]]:

@@ -1,4 +1,4 @@
-"""`jobmeter container`: what a container runtime reports of a container."""
+"""`jobmeter container`: what a container runtime reports about a container."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Diagnosis(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     subject: str
     good: bool
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def examine() -> list[Diagnosis]:
-    """Look at everything that decides how good the figures will be."""
+    """Check everything that decides how good the figures will be."""
     diagnoses = [_cgroup(), _perf(), _hardware_counters(), _shepherd(), _store()]
     examined = {"cgroup", "perf", "container"}
     unusable: list[str] = []
@@ -73,10 +73,10 @@ def _cgroup() -> Diagnosis:
     try:
         group = create_group(THIS_MACHINE, "doctor")
     except NoData as reason:
-        what, _, how = str(reason).partition(". ")
+        problem, _, remedy = str(reason).partition(". ")
         return Diagnosis(
-            "cgroup", False, f"no group of the job's own: {what}",
-            f"{how} Without it memory peaks are sampled, not exact.",
+            "cgroup", False, f"no group of the job's own: {problem}",
+            f"{remedy} Without it memory peaks are sampled, not exact.",
         )  # fmt: skip
     says = f"v{group.version}, a job gets {group.path.rpartition('/')[0]}/…: exact CPU time and memory peak"
     peak = group.memory_peak()
@@ -91,7 +91,7 @@ def _perf() -> Diagnosis:
     try:
         event = open_event("task_clock", os.getpid())
     except NoData as reason:
-        advice = "sysctl kernel.perf_event_paranoid=2 (as root) lets ordinary users count their own jobs."
+        advice = "sysctl kernel.perf_event_paranoid=2 (as root) allows ordinary users to count their own jobs."
         return Diagnosis("perf", False, f"{reason} (kernel.perf_event_paranoid is {level})", advice)
     event.close()
     kernel = "user space alone for page faults" if event.user_only else "kernel included"

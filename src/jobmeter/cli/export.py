@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("runs", nargs="*", metavar="RUN", help="id, unique prefix, name or `last` (default: all)")
     parser.add_argument("--format", choices=[*FORMATS], help="default: by the name of FILE, else csv")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write there instead of stdout; appears when it is whole"
+        "-o", "--output", metavar="FILE", help="write to FILE instead of stdout; FILE appears once it is complete"
     )
     parser.add_argument("--windows", action="store_true", help="the time series instead of the summary")
     parser.add_argument("--records", action="store_true", help="whole records, for `jobmeter import` (jsonl)")
@@ -55,19 +55,19 @@ def main(arguments: list[str]) -> int:
 
     count = _write(store, rows, form, options)
     if options.output is not None:
-        what = "windows" if options.windows and not options.records else "runs"
-        warn(f"{options.output}: {count} {what[:-1] if count == 1 else what}")
+        unit_name = "windows" if options.windows and not options.records else "runs"
+        warn(f"{options.output}: {count} {unit_name[:-1] if count == 1 else unit_name}")
     return 0
 
 
 def _format(options: argparse.Namespace) -> str:
-    """The format requested, or that of the file's name; UsageError where it does not go with the rest."""
+    """The format requested, or that of the file's name; UsageError when it does not fit the other options."""
     from jobmeter.exchange.export import FORMATS
 
     ending = (options.output or "").rpartition(".")[2].lower()
     form: str = options.format or (ending if ending in FORMATS else "jsonl" if options.records else "csv")
     if FORMATS[form].is_binary and options.output is None:
-        raise UsageError(f"{form} is no text: name a file with -o FILE")
+        raise UsageError(f"{form} is binary: name a file with -o FILE")
     if options.records and form != "jsonl":
         raise UsageError(f"--records are written as jsonl, not as {form}")
     return form
@@ -89,7 +89,7 @@ def _write(store: Store, rows: Callable[[], Iterator[StoredRun]], form: str, opt
             yield from map(tables.run_row if to_write.holds_lists else tables.flat_row, rows())
 
     def made() -> Iterator[TableRow]:
-        # On a terminal the rows themselves show how it goes on.
+        # On a terminal the rows themselves show the progress.
         return table() if options.output is None else counted(table(), options.output)
 
     def columns() -> list[Column]:

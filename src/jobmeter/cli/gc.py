@@ -1,4 +1,4 @@
-"""`jobmeter gc`: take old runs out of the store, or only their course over time."""
+"""`jobmeter gc`: remove old runs from the store, or only their time series."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from jobmeter.units import text
 
 
 def main(arguments: list[str]) -> int:
-    parser = Parser("gc", "Take runs out of the store that began long ago. Runs that still run are left alone.")
+    parser = Parser("gc", "Remove old runs from the store. Jobs that still run are not removed.")
     add = parser.add_argument
     age = option_type("--older-than", positive_seconds)
-    add("--older-than", metavar="TIME", type=age, required=True, help="runs that began longer ago, as 90d")
-    add("--keep-summary", action="store_true", help="keep their records, and drop only the course over time")
+    add(
+        "--older-than",
+        metavar="TIME",
+        type=age,
+        required=True,
+        help="remove runs that started longer ago, for example 90d",
+    )
+    add("--keep-summary", action="store_true", help="keep their records, and remove only their time series")
     add("--dry-run", action="store_true", help="only show what would be removed")
-    add("--json", action="store_true", help="print how many runs and bytes as an object")
+    add("--json", action="store_true", help="print the number of runs and bytes as an object")
     add_store_option(parser)
     options = parser.parse_args(arguments)
 
@@ -31,9 +37,9 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print(json.dumps(pruned._asdict()))
         return 0
-    what = "would free" if options.dry_run else "freed"
+    verb = "would free" if options.dry_run else "freed"
     runs = "1 run" if pruned.runs == 1 else f"{pruned.runs:,} runs"
-    of = f"the course of {runs}" if options.keep_summary else runs
+    of = f"the time series of {runs}" if options.keep_summary else runs
     about = "about " if options.dry_run else ""
-    warn(f"{of}: {what} {about}{text(pruned.bytes, 'bytes')}")
+    warn(f"{of}: {verb} {about}{text(pruned.bytes, 'bytes')}")
     return 0

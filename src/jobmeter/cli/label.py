@@ -1,4 +1,4 @@
-"""`jobmeter label`: give a run labels, change them, or take them away."""
+"""`jobmeter label`: add, change or remove labels of a run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from jobmeter.settings import label, resolve
 
 
 def main(arguments: list[str]) -> int:
-    parser = Parser("label", "Give a run labels. KEY= without a value takes a label away.")
+    parser = Parser("label", "Add labels to a run. KEY= without a value removes a label.")
     parser.add_argument("run", metavar="RUN", help="id, unique prefix, name (its newest run) or `last`")
     kind = option_type("label", label)
-    parser.add_argument("labels", nargs="*", metavar="KEY=VALUE", type=kind, help="none: only print those it has")
+    parser.add_argument(
+        "labels", nargs="*", metavar="KEY=VALUE", type=kind, help="without any, print the labels it has"
+    )
     parser.add_argument("--json", action="store_true", help="print the labels as an object")
     add_store_option(parser)
     options = parser.parse_args(arguments)

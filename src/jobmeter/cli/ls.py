@@ -49,13 +49,13 @@ def main(arguments: list[str]) -> int:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser("ls", "List the stored runs, newest first.")
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="runs of this name; a glob as 'train*' will do")
+    add("names", nargs="*", metavar="NAME", help="runs of this name, or a glob such as 'train*'")
     add_filter_options(parser)
-    add("--fields", metavar="FIELDS", type=key_list, help="what to show, with commas between; `all` for every field")
+    add("--fields", metavar="FIELDS", type=key_list, help="what to show, separated by commas; `all` for every field")
     add("--sort", metavar="FIELD", default="started", help="largest or newest first (default: started)")
     add("--reverse", action="store_true", help="smallest or oldest first")
     limit = option_type("--limit", whole_number)
-    add("--limit", metavar="N", type=limit, help=f"at most so many; 0 for all (default: {_SHOWN} in a table)")
+    add("--limit", metavar="N", type=limit, help=f"show at most N; 0 for all (default: {_SHOWN} in a table)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print an array of objects, all fields that are known")
     form.add_argument("--csv", action="store_true", help="print comma-separated values, all fields")
@@ -76,7 +76,7 @@ def _selection(options: argparse.Namespace) -> Selection:
         unit = check_field(options.sort).unit
     except UsageError as error:
         raise UsageError(f"--sort: {error}") from None
-    # Texts read from A on, numbers and times from the most on.
+    # Texts are sorted from A on, numbers and times from the largest on.
     descending = (unit not in ("text", "json")) != options.reverse
     names = [*options.name, *options.names]
     return selection(options)._replace(names=names, sort=options.sort, descending=descending)
@@ -112,17 +112,17 @@ def _unit(field: str) -> str:
 
 def _chosen(row: StoredRun, fields: list[str]) -> StoredRun:
     """The fields requested; what is not known stays absent."""
-    found = {}
+    values = {}
     for field in fields:
         name, _, key = field.partition(".")
         value = row.get("labels", {}).get(key) if key else row.get(name)
         if value is not None:
-            found[field] = value
-    return found
+            values[field] = value
+    return values
 
 
 def _print_json(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
-    """An array with one run a line, written as they come: a million of them need no memory."""
+    """An array with one run per line, written as they are read: a million of them need no memory."""
     before = "[\n"
     for row in rows:
         sys.stdout.write(before + json.dumps(_chosen(row, fields) if fields else row))
@@ -137,8 +137,8 @@ def _print_csv(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        found = _chosen(row, columns)
-        writer.writerow([_csv_value(found.get(column, "")) for column in columns])
+        values = _chosen(row, columns)
+        writer.writerow([_csv_value(values.get(column, "")) for column in columns])
 
 
 def _csv_value(value: Any) -> Any:

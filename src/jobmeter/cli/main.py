@@ -20,7 +20,7 @@ COMMANDS = {
     "run": Command("run a command and measure it with everything it starts", "jobmeter.cli.run"),
     "attach": Command("measure a process that already runs, with its descendants", "jobmeter.cli.attach"),
     "container": Command("show image, state and limits of a container", "jobmeter.cli.container"),
-    "workflow": Command("run jobs that are written down with what each needs", "jobmeter.cli.workflow"),
+    "workflow": Command("run the jobs of a spec, in order and within what each requests", "jobmeter.cli.workflow"),
     "ls": Command("list the stored runs, newest first", "jobmeter.cli.ls"),
     "show": Command("show one run: what it used, how it ended, what stands out", "jobmeter.cli.show"),
     "plot": Command("draw what runs used over time, as a page or as pictures", "jobmeter.cli.plot"),
@@ -30,9 +30,9 @@ COMMANDS = {
     "size": Command("recommend what to request next time", "jobmeter.cli.size"),
     "import": Command("store runs that con-duct, Nextflow, Slurm or GNU time recorded", "jobmeter.cli.import_"),
     "export": Command("write runs as CSV, JSON Lines or Parquet", "jobmeter.cli.export"),
-    "label": Command("give a run labels, or take them away", "jobmeter.cli.label"),
-    "rm": Command("take runs out of the store", "jobmeter.cli.rm"),
-    "gc": Command("take old runs out of the store", "jobmeter.cli.gc"),
+    "label": Command("add labels to a run, or remove them", "jobmeter.cli.label"),
+    "rm": Command("remove runs from the store", "jobmeter.cli.rm"),
+    "gc": Command("remove old runs from the store", "jobmeter.cli.gc"),
     "measurements": Command("list what can be measured, and whether it can here", "jobmeter.cli.measurements"),
     "schema": Command("print the JSON Schema of the run record", "jobmeter.cli.schema"),
     "doctor": Command("show what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
@@ -41,14 +41,14 @@ COMMANDS = {
 
 
 def entry() -> NoReturn:
-    """The program `jobmeter`. Leaves at once: threads that wait for signals or samples have nothing to tidy up."""
+    """The program `jobmeter`. Exits at once: threads that wait for signals or samples have nothing to clean up."""
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError:
-            pass  # closed by whoever read it
+            pass  # closed by the reader
     os._exit(code)
 
 
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"jobmeter: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        # Whoever read our output has read what it wants. Python would complain at exit otherwise.
+        # The reader of our output closed it. Python would print an error at exit otherwise.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def listing() -> list[dict[str, Any]]:
-    """One object a measurement; `why` only where it is not available."""
+    """One object per measurement; `why` only where it is not available."""
     rows = []
     for collector in load_all(warn):
         missing = unavailable(collector)

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     jobs = curves_of(store, _rows(store, options), options.measurements or [])
     for job in jobs:
         if not job.panels:
-            warn(f"{job.row['id']}: it has no figures over time; it is in the summary only")
+            warn(f"{job.row['id']}: it has no time series; it is in the summary only")
     stem = os.path.join(options.output, options.prefix or _default_prefix(jobs))
     try:
         files = _write_page(jobs, stem, options) if options.format == "html" else _write_images(jobs, stem, options)
@@ -52,7 +52,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser("plot", "Draw CPU, memory and processes of runs over time; of the last run if none is named.")
     add = parser.add_argument
     add("runs", metavar="RUN", nargs="*", help="id, the beginning of one, a name, or `last`")
-    add("--job-ids", metavar="IDS", type=key_list, default=[], help="runs, with commas between")
+    add("--job-ids", metavar="IDS", type=key_list, default=[], help="runs, separated by commas")
     add_filter_options(parser)
     limit = option_type("--limit", positive_whole_number)
     add(
@@ -60,12 +60,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="N",
         type=limit,
         default=100,
-        help="the newest N of those that the filters find (default 100)",
+        help="the newest N of those that match the filters (default 100)",
     )
     add("--measurements", metavar="KEYS", type=key_list, help="draw these instead of CPU, memory and processes")
     add("--clock", action="store_true", help="the time of day on the axis, not the time since the start")
     add("-o", "--output", metavar="DIR", default=".", help="where to write (default: here)")
-    add("--prefix", metavar="NAME", help="how the files are called")
+    add("--prefix", metavar="NAME", help="the beginning of the files' names")
     add("--format", choices=("html", "svg", "png"), default="html", help="a page, or pictures for papers")
     add("--open", action="store_true", help="open the page in a browser")
     add("--json", action="store_true", help="print the names of the files as JSON")
@@ -74,7 +74,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _check_directory(path: str) -> None:
-    """Make it if need be; UsageError, before any work, when nothing can be written there."""
+    """Create it if it is missing; UsageError, before any work, when nothing can be written there."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
@@ -92,12 +92,12 @@ def _rows(store: Store, options: argparse.Namespace) -> list[StoredRun]:
         raise UsageError("name runs or filter them, not both")
     if filtered:
         chosen = selection(options)
-        found = list(store.runs(chosen._replace(limit=options.limit + 1)))
-        if not found:
-            raise UsageError("no run fits these filters")
-        if len(found) > options.limit:
-            warn(f"only the newest {options.limit} runs are drawn; --limit gives more")
-        return found[: options.limit]
+        rows = list(store.runs(chosen._replace(limit=options.limit + 1)))
+        if not rows:
+            raise UsageError("no run matches these filters")
+        if len(rows) > options.limit:
+            warn(f"only the newest {options.limit} runs are drawn; --limit N draws more")
+        return rows[: options.limit]
     return named_runs(store, named or ["last"])
 
 

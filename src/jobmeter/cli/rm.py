@@ -1,4 +1,4 @@
-"""`jobmeter rm`: take runs out of the store."""
+"""`jobmeter rm`: remove runs from the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
     from jobmeter.store import open_store
 
     store = open_store(resolve("store", options.store), warn)
-    # All are found before the first goes: `rm last last` is one run, and a mistyped one removes nothing.
+    # All are resolved before the first is removed: `rm last last` is one run, and a mistyped name removes nothing.
     ids = list(dict.fromkeys(store.resolve(name) for name in options.runs))
     store.remove_all(ids)
     for run_id in ids:

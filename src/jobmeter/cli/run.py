@@ -8,7 +8,7 @@ import signal
 
 from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
 from jobmeter.cli.shared.options import Parser, option_type, refuse_given
-from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
+from jobmeter.cli.shared.output import check_report, print_summary, warn, write_report
 from jobmeter.errors import OptionRefused, UsageError
 from jobmeter.launch.capture import Capture
 from jobmeter.launch.signals import FORWARDED, Forwarder
@@ -52,12 +52,12 @@ def main(arguments: list[str]) -> int:
         capture.finish(wait=not record["provenance"].get("left_running"))
     write_report(options.report, record)
     if not options.quiet:
-        tell_summary(record, session.journal_path)
+        print_summary(record, session.journal_path)
     return session.outcome.shell_code
 
 
 def release_streams(report: str | None) -> None:
-    """Leave stdin and stdout to the job alone: who reads them sees their end when the job closes them."""
+    """Close our stdin and stdout, so that a reader of the job's output sees its end when the job closes it."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(nothing, 0, inheritable=False)
     if report is None or not report.startswith("/dev/"):
@@ -73,8 +73,18 @@ def make_parser() -> Parser:
     add = parser.add_argument
     add_measure_options(parser)
     add("--cpus", metavar="N", type=option_type("--cpus", positive_number), help="CPUs the job requests")
-    add("--memory", metavar="SIZE", type=option_type("--memory", positive_bytes), help="memory it requests, as 4g")
-    add("--runtime", metavar="TIME", type=option_type("--runtime", positive_seconds), help="time it requests, as 2h")
+    add(
+        "--memory",
+        metavar="SIZE",
+        type=option_type("--memory", positive_bytes),
+        help="memory it requests, for example 4g",
+    )
+    add(
+        "--runtime",
+        metavar="TIME",
+        type=option_type("--runtime", positive_seconds),
+        help="time it requests, for example 2h",
+    )
     add("--enforce", action="store_true", help="make --cpus, --memory and --runtime hard limits")
     add("--orphans", metavar="HOW", help="processes that it leaves running: leave (default), wait or end")
     add("--capture", metavar="DIR", help="also write stdout and stderr to files in DIR")
@@ -112,7 +122,7 @@ def add_container_options(parser: Parser, image: str = "--container") -> None:
     add("-u", "--user", metavar="USER", help="the user that it runs as")
     add("--network", metavar="NAME", help="its network: none, host, bridge or the name of one")
     add("--gpus", metavar="WHICH", help="all, a number, or device=ID,ID")
-    add("--entrypoint", metavar="PROGRAM", help="the program that gets the command, in place of the image's")
+    add("--entrypoint", metavar="PROGRAM", help="the program that gets the command, instead of the image's")
     add("--pull", metavar="WHEN", help="fetch the image when it is missing (default), or never")
     add("--container-name", metavar="NAME", help="the name of the container (default jobmeter-ID)")
     add("-t", "--tty", action="store_true", help=argparse.SUPPRESS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobmeter.cli.shared.measure_options import measure_options
 from jobmeter.cli.shared.options import option_type
-from jobmeter.cli.shared.output import check_report, tell_summary, warn, write_report
+from jobmeter.cli.shared.output import check_report, print_summary, warn, write_report
 from jobmeter.errors import OptionRefused
 from jobmeter.launch.capture import Capture
 from jobmeter.launch.container.client import runtime_name
@@ -52,7 +52,7 @@ def main(options: argparse.Namespace) -> int:
         capture.finish(wait=True)
     write_report(options.report, record)
     if not options.quiet:
-        tell_summary(record, session.journal_path)
+        print_summary(record, session.journal_path)
     return session.outcome.shell_code
 
 
@@ -65,10 +65,10 @@ def container_job(options: argparse.Namespace) -> ContainerJob:
 
 
 def container_options(options: argparse.Namespace) -> ContainerOptions:
-    """What `add_container_options` added. UsageError for what means nothing."""
+    """What `add_container_options` added. UsageError for a value that is not valid."""
     if options.tty:
         raise OptionRefused(
-            "-t: a container run by jobmeter has no terminal. Leave it out; output is passed on as it comes."
+            "-t: a container run by jobmeter has no terminal. Leave it out; output is forwarded as it is written."
         )
     given = option_type
     return ContainerOptions(

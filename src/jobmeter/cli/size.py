@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jobmeter.workflow.plan import Plan
 
 _UNKNOWN = 10
-"""Jobs of which it is told, one by one, that nothing is known."""
+"""The most jobs that are reported one by one because nothing is known about them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -36,17 +36,17 @@ def main(arguments: list[str]) -> int:
     names = options.names or ([plan.name] if plan else [])
     policy = Policy(options.target, options.below_peak)
     advised = [_advise(store, history, policy) for history in _histories(store, names)]
-    known = [advice for advice in advised if advice.amounts]
+    useful = [advice for advice in advised if advice.amounts]
     if plan is not None:
         _apply(plan, advised, diff=options.diff)
-    elif not known:
+    elif not useful:
         from jobmeter.report.size import unknown
 
         raise UsageError("\n".join(unknown(advice) for advice in advised[:_UNKNOWN]))
     elif options.format == "table":
         _print_table(advised)
     else:
-        _print(advised if options.format == "json" else known, options.format, policy)
+        _print(advised if options.format == "json" else useful, options.format, policy)
     return 0
 
 
@@ -61,12 +61,18 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME|WORKFLOW", help="a job by name or glob, or a workflow by id or name")
     target = option_type("--target", _target)
-    add("--target", metavar="SHARE", type=target, default=0.99, help="of the runs that must not fail (default 0.99)")
+    add(
+        "--target",
+        metavar="SHARE",
+        type=target,
+        default=0.99,
+        help="share of the runs that must not fail (default 0.99)",
+    )
     formats = ("table", *FORMATS, "json")
     form = option_type("--format", one_of(*formats))
     add("--format", metavar="FORMAT", type=form, default="table", help=f"{', '.join(formats)} (default: table)")
-    add("--below-peak", action="store_true", help="recommend less than a run needed, if that was rare")
-    add_fix_options(parser, "--apply", "write the sizes into this spec of a workflow")
+    add("--below-peak", action="store_true", help="allow less than the largest run needed, if that was rare")
+    add_fix_options(parser, "--apply", "write the sizes into this workflow spec")
     add_store_option(parser)
     return parser.parse_args(arguments)
 
@@ -77,7 +83,7 @@ def _target(words: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
-        raise UsageError(f"{words!r} is not a share between 0 and 1, as 0.99")
+        raise UsageError(f"{words!r} is not a share between 0 and 1, for example 0.99")
     return share
 
 
@@ -95,13 +101,13 @@ def _histories(store: Store, names: list[str]) -> Iterator[History]:
             yield from workflow_histories(store, workflow) if workflow else name_histories(store, newest["name"])
     for name in names:
         workflow = store.find_workflow(name)
-        found = list(workflow_histories(store, workflow) if workflow else name_histories(store, name))
-        if not found:
+        histories = list(workflow_histories(store, workflow) if workflow else name_histories(store, name))
+        if not histories:
             from jobmeter.store.query.run_names import did_you_mean
 
             hint = did_you_mean(store.query, name) or "`jobmeter stats` lists the jobs that have."
             raise UsageError(f"no job and no workflow named {name!r} has run. {hint}")
-        yield from found
+        yield from histories
 
 
 def _advise(store: Store, history: History, policy: Policy) -> Advice:
@@ -117,9 +123,9 @@ def _print(advised: list[Advice], form: str, policy: Policy) -> None:
 
         print(json.dumps({"target": policy.target, "jobs": [advice_object(advice) for advice in advised]}, indent=2))
     else:
-        from jobmeter.report.size_formats import paste
+        from jobmeter.report.size_formats import render_sizes
 
-        print(paste(form, advised))
+        print(render_sizes(form, advised))
 
 
 def _print_table(advised: list[Advice]) -> None:
@@ -137,12 +143,12 @@ def _apply(plan: Plan, advised: list[Advice], *, diff: bool) -> None:
     steps = {job.step for job in plan.jobs}
     mine = [advice for advice in advised if advice.name in steps]
     if not mine:
-        raise UsageError(f"{plan.path}: none of its jobs is {advised[0].name!r}. Name the spec that these jobs are of.")
+        raise UsageError(f"{plan.path}: has no job {advised[0].name!r}. Name the spec of these jobs.")
     requested = {job.step: job.requirement for job in plan.jobs}
     sizes = {advice.name: _to_write(advice, requested[advice.name]) for advice in mine if advice.amounts}
     for advice in mine:
         if not advice.completed:
-            warn(unknown(advice) + ("" if advice.amounts else "; it stays as it is"))
+            warn(unknown(advice) + ("" if advice.amounts else "; its request is not changed"))
     print_rewritten(rewrite(plan, sizes, diff=diff), diff=diff)
 
 
@@ -151,5 +157,5 @@ def _to_write(advice: Advice, requested: Requirement) -> Requirement:
     size = advice.requirement()
     if advice.completed:
         return size
-    enough = [name for name, value in size.asked().items() if value <= (getattr(requested, name) or 0)]
-    return size._replace(**dict.fromkeys(enough))
+    already_requested = [name for name, value in size.requested().items() if value <= (getattr(requested, name) or 0)]
+    return size._replace(**dict.fromkeys(already_requested))

@@ -15,10 +15,10 @@ from jobmeter.settings import resolve
 from jobmeter.units import text
 
 if TYPE_CHECKING:
-    from jobmeter.analyse.statistics import GroupStatistics, Totals
+    from jobmeter.analyse.statistics import GroupStatistics, GroupTotals
 
 _WIDE = 150
-"""Columns of a terminal from which on p50, p95 and max stand beside, not below one another."""
+"""Width of a terminal from which on p50, p95 and max are side by side, not below one another."""
 _RATES = ("runs", "success_rate", "core_hours", "gb_hours", "cpu_efficiency")
 
 
@@ -37,17 +37,17 @@ def main(arguments: list[str]) -> int:
     from jobmeter.store.query.statistics import statistics
 
     store = open_store(resolve("store", options.store), warn)
-    # Rows by the million and no cycles among them: looking for some takes longer than all the rest.
+    # Millions of rows without reference cycles: collecting garbage would take longer than all the rest.
     gc.disable()
     try:
         groups = statistics(store, chosen, options.by)
     finally:
         gc.enable()
     by = options.by or "name"
-    total = together([found.totals for found in groups])
+    total = together([group.totals for group in groups])
     if options.json:
-        told = {"by": by, "groups": [_object(by, found) for found in groups], "total": _rounded(total)}
-        print(json.dumps(told, indent=2))
+        entry = {"by": by, "groups": [_object(by, group) for group in groups], "total": _rounded(total)}
+        print(json.dumps(entry, indent=2))
     elif options.csv:
         _print_csv(by, groups)
     elif groups:
@@ -57,19 +57,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _rounded(totals: Totals) -> dict[str, Any]:
+def _rounded(totals: GroupTotals) -> dict[str, Any]:
     from jobmeter.analyse.statistics import rates
 
     return {name: value if isinstance(value, int) else round(value, 6) for name, value in rates(totals).items()}
 
 
-def _object(by: str, found: GroupStatistics) -> dict[str, Any]:
+def _object(by: str, group: GroupStatistics) -> dict[str, Any]:
     """A group as JSON: a run without the label is in the group that has no value."""
-    told: dict[str, Any] = {} if found.group is None else {by: found.group}
-    told.update(_rounded(found.totals))
-    for figure, spread in found.spreads.items():
-        told[figure] = {name: round(value, 6) for name, value in spread.items()}
-    return told
+    entry: dict[str, Any] = {} if group.group is None else {by: group.group}
+    entry.update(_rounded(group.totals))
+    for figure, spread in group.spreads.items():
+        entry[figure] = {name: round(value, 6) for name, value in spread.items()}
+    return entry
 
 
 def _print_csv(by: str, groups: list[GroupStatistics]) -> None:
@@ -79,13 +79,15 @@ def _print_csv(by: str, groups: list[GroupStatistics]) -> None:
     spreads = [(figure, level) for figure in SPREAD for level in LEVELS]
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([by, *columns, *(f"{figure}_{level}" for figure, level in spreads)])
-    for found in groups:
-        told = _object(by, found)
-        cells = [told.get(column, "") for column in columns]
-        writer.writerow([told.get(by, ""), *cells, *(told.get(figure, {}).get(level, "") for figure, level in spreads)])
+    for group in groups:
+        entry = _object(by, group)
+        cells = [entry.get(column, "") for column in columns]
+        writer.writerow(
+            [entry.get(by, ""), *cells, *(entry.get(figure, {}).get(level, "") for figure, level in spreads)]
+        )
 
 
-def _print_table(by: str, groups: list[GroupStatistics], total: Totals) -> None:
+def _print_table(by: str, groups: list[GroupStatistics], total: GroupTotals) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -99,32 +101,32 @@ def _print_table(by: str, groups: list[GroupStatistics], total: Totals) -> None:
         table.add_column(heading, justify="right", footer=footer)
     for figure in SPREAD_FIGURES:
         table.add_column(f"{figure.heading}\n{between.join(LEVELS)}", justify="right", no_wrap=True)
-    for found in groups:
-        table.add_row(_name(found), *_rate_cells(_rounded(found.totals)), *_spread_cells(found, between))
+    for group in groups:
+        table.add_row(_name(group), *_rate_cells(_rounded(group.totals)), *_spread_cells(group, between))
     console.print(table)
 
 
-def _name(found: GroupStatistics) -> str:
+def _name(group: GroupStatistics) -> str:
     from rich.markup import escape
 
-    return "(none)" if found.group is None else escape(found.group)
+    return "(none)" if group.group is None else escape(group.group)
 
 
-def _rate_cells(told: dict[str, Any]) -> list[str]:
+def _rate_cells(entry: dict[str, Any]) -> list[str]:
     shown = {"runs": "{:,}", "success_rate": "{:.1%}", "cpu_efficiency": "{:.0%}"}
     return [
-        shown.get(name, "{:,.3g}" if told[name] < 1000 else "{:,.0f}").format(told[name]).replace("%", " %")
-        if name in told
+        shown.get(name, "{:,.3g}" if entry[name] < 1000 else "{:,.0f}").format(entry[name]).replace("%", " %")
+        if name in entry
         else "-"
         for name in _RATES
     ]
 
 
-def _spread_cells(found: GroupStatistics, between: str) -> list[str]:
+def _spread_cells(group: GroupStatistics, between: str) -> list[str]:
     from jobmeter.analyse.statistics import SPREAD_FIGURES
 
     cells = []
     for figure in SPREAD_FIGURES:
-        values = found.spreads.get(figure.name, {}).values()
+        values = group.spreads.get(figure.name, {}).values()
         cells.append(between.join(text(round(value, 6), figure.unit) for value in values) or "-")
     return cells

@@ -35,12 +35,12 @@ _PORTABLE = ("psutil", "rusage")  # no /proc: macOS and the like
 
 
 class Selected(NamedTuple):
-    """A collector and the keys that are wanted of it."""
+    """A collector and the keys that are selected of it."""
 
     collector: Collector
     wanted: frozenset[str]
     named: frozenset[str] = frozenset()  # requested by name: a job for which they cannot be measured is not run
-    usual: frozenset[str] = frozenset()  # wanted only because they are measured by default
+    usual: frozenset[str] = frozenset()  # selected only because they are measured by default
 
     def measurements(self) -> list[Measurement]:
         return [m for m in self.collector.measurements if m.key in self.wanted]
@@ -57,7 +57,7 @@ def load_builtin() -> list[Collector]:
 
 
 def load_all(warn: Callable[[str], None] = lambda message: None) -> list[Collector]:
-    """Every collector, built in or of another package; `warn` is told of those that cannot be used."""
+    """Every collector, built in or of another package; `warn` is called for those that cannot be used."""
     from jobmeter.collectors.plugins import all_plugins
 
     plugins = all_plugins()
@@ -82,7 +82,7 @@ def select(
 ) -> list[Selected]:
     """The collectors for a run: the usual ones, or those that `patterns` choose (`collectors.patterns`).
 
-    UsageError, naming the nearest key, for a pattern that means nothing; `warn` is told of collectors of other
+    UsageError, naming the nearest key, for a pattern that matches nothing; `warn` is called for collectors of other
     packages that cannot be used.
     """
     if not patterns:
@@ -96,7 +96,7 @@ def select(
 def default_plugins() -> Plugins | None:
     """The collectors that packages called `jobmeter-…` switch on by default; None when there is no such package.
 
-    To ask Python for the entry points of every package takes as long as a whole run. To look for a name in the
+    Listing the entry points of every package takes as long as a whole run. Searching for a name in the
     folders takes a quarter of a millisecond.
     """
     folders: list[str] = []

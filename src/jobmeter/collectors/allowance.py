@@ -1,4 +1,4 @@
-"""What may be spent on looks that nobody has scheduled."""
+"""A limit on the CPU time spent on readings outside the schedule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Allowance:
     def covers(self, expected: float = 0.0) -> bool:
         """Whether so many seconds may be spent now; with 0, whether the last expense has been made up for."""
         now = time.monotonic()
-        # Never saved up beyond one expense: a long quiet time does not pay for a burst.
+        # Not accumulated beyond one expense: a long quiet time does not allow a burst.
         self._left = min(self._left + (now - self._last) * self._share, max(self._most, expected))
         self._last = now
         return self._left >= expected
@@ -27,7 +27,7 @@ class Allowance:
         self._began = time.thread_time()
 
     def __exit__(self, *_: object) -> None:
-        # A hypervisor that takes the CPU away makes one look in a thousand dear, which says nothing of the others.
+        # A hypervisor that takes the CPU away makes one reading in a thousand expensive; the others are not.
         spent = min(time.thread_time() - self._began, 4 * self._usual)
         self._usual = spent
         self._left -= spent

@@ -82,7 +82,7 @@ _ANSWERED_BY = {
     MEM_PEAK.key: "memory_peak", PIDS_PEAK.key: "pids_peak", OOM_KILLS.key: "oom_kills", THROTTLED.key: "throttled",
     CPU.key: "cpu", CPU_USER.key: "cpu", CPU_SYSTEM.key: "cpu",
 }  # fmt: skip
-"""What the kernel keeps until the group is removed."""
+"""What the kernel counts until the group is removed."""
 
 
 class CgroupCollector:
@@ -133,14 +133,14 @@ class CgroupSource:
         self._memory_charged = 0
         self._peeks = Allowance(share=0.01, at_first=0.015)
         now = time.monotonic()
-        used = group.cpu()  # a container has used some already, for its start
+        used = group.cpu()  # a container has already used some for its start
         self._rate = CpuPercent(now, used.total if used else 0.0)
 
     def missing(self) -> dict[str, str]:
         """Keys that this group has no file for."""
-        found = self.read(Moment(time.monotonic()))
-        why = f"cgroup v{self._group.version} of this kernel does not tell it"
-        missing = dict.fromkeys(self._wanted - found.keys() - {CPU_PERCENT.key}, why)
+        values = self.read(Moment(time.monotonic()))
+        why = f"cgroup v{self._group.version} of this kernel does not report it"
+        missing = dict.fromkeys(self._wanted - values.keys() - {CPU_PERCENT.key}, why)
         if OUTER_CPU.key in missing:
             missing[OUTER_CPU.key] = "a job gets a cgroup of its own here, which counts its CPU time alone"
         return missing
@@ -152,29 +152,29 @@ class CgroupSource:
         if not (self._wanted & _MEMORY and self._peeks.covers()):
             return {}
         with self._peeks:
-            return _known(self._memory())
+            return _present(self._memory())
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         return self.read(moment)
 
     def read(self, moment: Moment) -> Readings:
         group = self._group
-        found: dict[str, float | None] = {
+        values: dict[str, float | None] = {
             MEM_PEAK.key: group.memory_peak(),
             OOM_KILLS.key: group.oom_kills(),
             PIDS_PEAK.key: group.pids_peak(),
             HUGETLB_PEAK.key: group.hugetlb_peak(),
         }
         if HUGETLB.key in self._wanted:
-            found[HUGETLB.key] = group.hugetlb()
+            values[HUGETLB.key] = group.hugetlb()
         if self._wanted & _MEMORY:
-            found |= self._memory()
-        found |= self._cpu()
+            values |= self._memory()
+        values |= self._cpu()
         if self._wanted & _IO and (io := group.io()) is not None:
-            found |= {READ.key: io.read, WRITE.key: io.written}
+            values |= {READ.key: io.read, WRITE.key: io.written}
         for key in self._wanted & _PRESSURES.keys():
-            found[key] = group.pressure_seconds(_PRESSURES[key])
-        return _known(found)
+            values[key] = group.pressure_seconds(_PRESSURES[key])
+        return _present(values)
 
     def _memory(self) -> dict[str, float | None]:
         memory = self._group.memory()
@@ -193,13 +193,13 @@ class CgroupSource:
         }
 
     def _is_ending(self) -> bool:
-        """Whether the main process gives its memory back because it ends: that is no level of the job."""
+        """Whether the main process is freeing its memory because it ends: that is no level of the job."""
         if self._target is None or not self._target.main:
             return False
         try:
             stat = read_stat(self._target.machine, self._target.main)
         except (OSError, ValueError):
-            return False  # it ended before, and others go on
+            return False  # it ended before, and others still run
         return stat.exiting
 
     def _cpu(self) -> dict[str, float | None]:
@@ -216,7 +216,7 @@ class CgroupSource:
         }
 
     def incomplete(self) -> frozenset[str]:
-        """Keys of the group of a container that was removed before it was read last."""
+        """Keys of a container's group that was removed before the last reading."""
         missed = self._group.missed()
         return frozenset(key for key, question in _ANSWERED_BY.items() if question in missed)
 
@@ -225,13 +225,13 @@ class CgroupSource:
 
 
 class OuterSource:
-    """Bounds the CPU time of a job without a group: it runs in the group of jobmeter, and with it whatever else does.
+    """Bounds the CPU time of a job without a group: it runs in the group of jobmeter, together with other processes.
 
     Two readings, and nothing while the job runs.
     """
 
     def __init__(self, machine: Machine, wanted: frozenset[str]) -> None:
-        """NoData where nobody counts exactly what the group used."""
+        """NoData where the kernel does not count exactly what the group used."""
         self._machine = machine
         self._wanted = wanted
         self._account = enclosing_cpu_account(machine)
@@ -248,7 +248,7 @@ class OuterSource:
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         if enclosing_cpu_account(self._machine) != self._account:
-            return {}  # someone moved jobmeter to another group
+            return {}  # jobmeter was moved to another group
         own = time.process_time_ns() - self._own_before
         used = read_cpu_account(self._account) - self._used_before
         return {OUTER_CPU.key: round(max(used - own, 0) / 1e9, 6)}
@@ -257,5 +257,5 @@ class OuterSource:
         return
 
 
-def _known(found: dict[str, float | None]) -> Readings:
-    return {key: value for key, value in found.items() if value is not None}
+def _present(values: dict[str, float | None]) -> Readings:
+    return {key: value for key, value in values.items() if value is not None}

@@ -12,7 +12,7 @@ from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 
 def _counter(key: str, unit: str, help: str) -> Measurement:
-    # A container's stats are gone when it ends: what was used after the last answer is not in them.
+    # A container's stats are not available after it ends: what was used after the last answer is not in them.
     return Measurement(f"container_{key}", unit, Kind.COUNTER, Across.LAST, Quality.AT_LEAST, help)
 
 
@@ -38,7 +38,7 @@ _COUNTERS = {CPU.key, NET_RX.key, NET_TX.key, BLOCK_READ.key, BLOCK_WRITE.key}
 
 
 class ContainerStats(NamedTuple):
-    """One answer of a container runtime, in base units; None is what it did not report."""
+    """One answer of a container runtime, in base units; None is "not reported"."""
 
     cpu_seconds: float | None = None
     mem_current: int | None = None
@@ -85,31 +85,31 @@ class ContainerCollector:
 class ContainerSource:
     """Reads in a thread of its own, so that a slow container runtime holds up no other reading.
 
-    A reading is the last answer; the question for the next one is asked then.
+    A reading is the last answer; it also sends the request for the next one.
     """
 
     def __init__(self, container: ContainerHandle) -> None:
         self._container = container
-        self._ask = threading.Event()
+        self._requested = threading.Event()
         self._closed = False
         self._answer: dict[str, float] = {}
         self._error: JobmeterError | None = None
         self._base: dict[str, float] | None = None if container.already_ran else {}
-        self._ask.set()
+        self._requested.set()
         threading.Thread(target=self._run, name="jobmeter-container", daemon=True).start()
 
     def _run(self) -> None:
-        while self._ask.wait() and not self._closed:
-            self._ask.clear()
+        while self._requested.wait() and not self._closed:
+            self._requested.clear()
             try:
                 stats = self._container.stats()
             except JobmeterError as error:
                 self._error = error
                 continue
             if stats is not None:
-                self._keep(stats.by_key())
+                self._store(stats.by_key())
 
-    def _keep(self, answer: dict[str, float]) -> None:
+    def _store(self, answer: dict[str, float]) -> None:
         if self._base is None:
             self._base = {key: value for key, value in answer.items() if key in _COUNTERS}
         base = self._base
@@ -117,7 +117,7 @@ class ContainerSource:
         self._error = None
 
     def read(self, moment: Moment) -> Readings:
-        self._ask.set()
+        self._requested.set()
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -129,7 +129,7 @@ class ContainerSource:
 
     def close(self) -> None:
         self._closed = True
-        self._ask.set()
+        self._requested.set()
 
 
 def with_container(patterns: list[str] | None) -> list[str]:

@@ -32,14 +32,14 @@ class Target(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When a reading is taken, and what is known of the time since the last one."""
+    """When a reading is taken, and what is known about the time since the last one."""
 
     monotonic: float
-    quiet: bool = False  # no process of the job ran: what only they can change is as it was
+    quiet: bool = False  # no process of the job ran: what only they can change is unchanged
 
 
 class Reaped(NamedTuple):
-    """What wait4 said of one or more processes: their own use and that of children they waited for."""
+    """What wait4 reported of one or more processes: their own usage and that of children they waited for."""
 
     user_seconds: float
     system_seconds: float
@@ -47,14 +47,14 @@ class Reaped(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a job ended, for the sources that learn something from it."""
+    """How a job ended, for the sources that use it."""
 
     reaped: tuple[Reaped, ...] = ()
     launcher_bytes: int = 0  # where ru_maxrss began
 
 
 class ProcessUse(NamedTuple):
-    """One process in the run record: what it did during the measurement."""
+    """One process in the run record: what it used during the measurement."""
 
     identity: Identity
     cmd: str
@@ -82,7 +82,7 @@ Readings = dict[str, Union[Value, Column]]
 
 
 class Source(Protocol):
-    """Reads the measurements of one job. An error costs this reading, nothing else.
+    """Reads the measurements of one job. An error loses this reading, nothing else.
 
     It may have more methods: those of `Abilities`.
     """
@@ -90,24 +90,26 @@ class Source(Protocol):
     def read(self, moment: Moment) -> Readings: ...
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        """The last reading: every process has ended, or is left to itself."""
+        """The last reading: every process has ended, or is no longer measured."""
         ...
 
     def close(self) -> None: ...
 
 
 class Abilities(NamedTuple):
-    """The methods that a source may have beside those of `Source`; None is what it has not."""
+    """The methods that a source may have beside those of `Source`; None for those it does not have."""
 
     cpu_nanoseconds: Callable[[], int | None] | None  # CPU time of the job, cheap to read: whether it ran since
     peek: Callable[[Moment], Readings] | None  # levels, read often between samples; the source bounds the cost
     nothing_ran: Callable[[], None] | None  # called in place of `peek` when no process of the job ran since
-    outran: Callable[[int], bool] | None  # whether it saw more CPU used than these `cpu_nanoseconds`
-    incomplete: Callable[[], Iterable[str]] | None  # keys that are at least what they say
-    missing: Callable[[], dict[str, str]] | None  # keys wanted that cannot be read of this job, each with the reason
+    outran: Callable[[int], bool] | None  # whether it measured more CPU time than these `cpu_nanoseconds`
+    incomplete: Callable[[], Iterable[str]] | None  # keys whose figures are "at least"
+    missing: Callable[[], dict[str, str]] | None  # selected keys that cannot be read of this job, each with the reason
     processes: Callable[[], list[ProcessUse]] | None  # the processes of the job, for the record
     live: Callable[[], list[ProcessUse]] | None  # those that have not ended
-    may_stop: Callable[[], None] | None  # called when no key was requested by name: it may stop to spare the job
+    may_stop: (
+        Callable[[], None] | None
+    )  # called when no key was requested by name: it may stop if it slows the job down
     faults: Callable[[], list[str]] | None  # what was wrong with the readings of a plug-in
 
 
@@ -136,7 +138,7 @@ class Collector(Protocol):
 
 
 class CollectorAbilities(NamedTuple):
-    """The methods that a collector may have beside those of `Collector`; None is what it has not."""
+    """The methods that a collector may have beside those of `Collector`; None for those it does not have."""
 
     missing: Callable[[Machine], dict[str, str]] | None  # keys that cannot be measured here, each with the reason
     redundant: Callable[[Target], frozenset[str]] | None  # keys of the default that others measure of this job already

@@ -1,4 +1,4 @@
-"""host_: the whole machine, whoever uses it."""
+"""host_: the whole machine, with everything that runs on it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class NetnsCollector:
         if target.container is None:
             raise NoData("the job is not a container")
         if not target.main:
-            raise NoData("no process of the container could be seen, or it had ended already")
+            raise NoData("no process of the container is visible here, or it has already ended")
         if not target.container.has_own_network:
             raise NoData("the container shares its network with another one")
         return NetnsSource(NetworkNamespace(target.machine, target.main), from_now=target.container.already_ran)
@@ -42,7 +42,7 @@ class NetnsSource:
     """Remembers what each interface counted last: they are removed soon after the end of a container."""
 
     def __init__(self, namespace: NetworkNamespace, *, from_now: bool) -> None:
-        """With `from_now`, what was counted before does not count."""
+        """With `from_now`, counters begin at what they are now."""
         self._namespace = namespace
         self._last: Traffic = {}
         self._before: Traffic = namespace.traffic() if from_now else {}
@@ -53,8 +53,8 @@ class NetnsSource:
         except OSError:
             traffic = self._after_the_end()
         for name, (received, sent) in traffic.items():
-            known = self._last.get(name, (0, 0))
-            self._last[name] = max(received, known[0]), max(sent, known[1])
+            last = self._last.get(name, (0, 0))
+            self._last[name] = max(received, last[0]), max(sent, last[1])
         return self._totals()
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:

@@ -1,7 +1,7 @@
 """What to measure, as people write it: `default,-proc_cmd,perf_*`.
 
 Keys, globs, `default` and `all` include; the same after a `-` exclude, wherever they stand. Exclusions alone are
-taken from the default. `none`, alone, is nothing: then time and outcome are known and no more.
+taken from the default. `none`, alone, selects nothing: then only time and outcome are recorded.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from jobmeter.kernel.machine import Machine
 
 
 def select_by(patterns: list[str], machine: Machine, warn: Callable[[str], None]) -> list[Selected]:
-    """The collectors and keys that the patterns choose. UsageError for one that means nothing."""
+    """The collectors and keys that the patterns choose. UsageError for one that matches nothing."""
     if "none" in patterns:
         if len(patterns) > 1:
-            raise UsageError("--measurements: `none` stands alone: nothing can be added to it or excluded from it")
+            raise UsageError("--measurements: `none` cannot be combined with other keys or exclusions")
         return []
     included = [pattern for pattern in patterns if not pattern.startswith("-")]
     excluded = [pattern[1:] for pattern in patterns if pattern.startswith("-")]
@@ -40,11 +40,11 @@ def select_by(patterns: list[str], machine: Machine, warn: Callable[[str], None]
 
 
 def _collectors(words: list[str], warn: Callable[[str], None]) -> list[Collector]:
-    """The collectors that the words can mean. All of other packages only if need be: to find them takes long."""
+    """The collectors that the words can mean. Those of other packages only if needed: finding them takes long."""
     plugins = default_plugins()
     collectors = [*load_builtin(), *(plugins.collectors if plugins is not None else ())]
-    known = {"default", *(m.key for collector in collectors for m in collector.measurements)}
-    if not known.issuperset(words):
+    valid_words = {"default", *(m.key for collector in collectors for m in collector.measurements)}
+    if not valid_words.issuperset(words):
         return load_all(warn)
     for fault in plugins.faults if plugins is not None else ():
         warn(fault)
@@ -69,4 +69,4 @@ def _matching(pattern: str, keys: list[str], usual: set[str], sign: str = "") ->
 
 
 def _ignore(message: str) -> None:
-    """It was told already."""
+    """For warnings that were already given."""

@@ -70,17 +70,17 @@ class PerfCollector:
 
     def missing(self, machine: Machine) -> dict[str, str]:
         """Keys that cannot be counted here, by this user."""
-        found = {}
+        reasons = {}
         for key, name in _EVENT_OF.items():
             try:
                 event = open_event(name, os.getpid())
             except NoData as reason:
-                found[key] = str(reason)
+                reasons[key] = str(reason)
                 continue
             event.close()
             if key == SWITCHES.key and event.user_only:
-                found[key] = _NOT_FOR_USERS
-        return found
+                reasons[key] = _NOT_FOR_USERS
+        return reasons
 
     def open(self, target: Target, wanted: frozenset[str]) -> PerfSource:
         return PerfSource(target, wanted)
@@ -91,7 +91,7 @@ class PerfCollector:
 
 
 class PerfSource:
-    """Also the job's pulse: a read of a microsecond tells whether it ran."""
+    """Also the job's pulse: a read of a microsecond shows whether it ran."""
 
     def __init__(self, target: Target, wanted: frozenset[str]) -> None:
         self._target = target
@@ -100,7 +100,7 @@ class PerfSource:
         self._clock: Event | None = self._open("task_clock")  # None once it was stopped
         self._cost: PerfCost | None = None
         self._rate = CpuPercent(time.monotonic())
-        self._tells_rate = CPU_PERCENT.key in wanted
+        self._reports_rate = CPU_PERCENT.key in wanted
         self._machine = target.machine
         self._stolen_before = self._stolen() if STOLEN.key in wanted else None
         self._events: dict[str, Event] = {}
@@ -135,7 +135,7 @@ class PerfSource:
         return self._clock.read() if self._clock is not None else None
 
     def peek(self, moment: Moment) -> Readings:
-        """No level: a look at what the events cost the job. NoData, once, when they are stopped for it."""
+        """Reads no level: checks what the events cost the job. NoData, once, when they are stopped because of it."""
         if self._clock is not None and self._cost is not None:
             why = self._cost.too_high(self._clock.read())
             if why is not None:
@@ -144,7 +144,7 @@ class PerfSource:
         return {}
 
     def incomplete(self) -> frozenset[str]:
-        """What was counted until it was stopped is no total."""
+        """The keys whose count is not a total, because it was stopped."""
         return frozenset({CPU.key, CPU_PERCENT.key}) if self._clock is None else frozenset()
 
     def read(self, moment: Moment) -> Readings:
@@ -154,7 +154,7 @@ class PerfSource:
         seconds = self._clock.read() / 1e9
         readings: Readings = {CPU.key: round(seconds, 6)}
         percent = self._rate.update(before, seconds, time.monotonic())
-        if percent is not None and self._tells_rate:
+        if percent is not None and self._reports_rate:
             readings[CPU_PERCENT.key] = percent
         for key, event in self._events.items():
             readings[key] = event.read()
@@ -182,7 +182,7 @@ class PerfSource:
 
 def _running_threads(target: Target) -> list[int]:
     """Every thread of the tree that already runs."""
-    # Of a container its group tells: its first readings are not to wait until all processes here were looked at.
+    # A container's processes are listed in its group: its first readings must not wait for a scan of all processes.
     pids = target.group.processes() if target.container is not None and target.group is not None else []
     if target.root not in pids:
         tree = Tree(target.machine, target.root)
@@ -191,5 +191,5 @@ def _running_threads(target: Target) -> list[int]:
         tree.close()
     threads = [thread for pid in pids for thread in thread_ids(target.machine, pid)]
     if len(threads) > _MOST_THREADS:
-        raise NoData(f"{len(threads)} threads already run, each would need a descriptor for each counter")
+        raise NoData(f"{len(threads)} threads already run, and each would need a descriptor for each counter")
     return threads

@@ -13,26 +13,26 @@ from jobmeter.kernel.procfs import Identity, read_schedstat, thread_ids
 from jobmeter.kernel.tree import Process, Tree
 
 _OF_A_TASK = 5e-6
-"""Seconds that an inherited event adds to the life of a process or thread: 3 to 10 µs, seen with Linux 6.18."""
+"""Seconds that an inherited event adds to the life of a process or thread: 3 to 10 µs, measured with Linux 6.18."""
 _OF_A_SWITCH = 0.25e-6
 """Seconds that it adds to a context switch."""
 _MOST, _MOST_AT_ONCE = 0.01, 0.025
-"""CPUs, for each CPU that the job uses, and one at least: half of what measuring may cost a job, if it is seen twice
-in a row. What is only seen once must be more: a program may start a hundred threads, and no more after that."""
+"""CPUs, for each CPU that the job uses, at least one: half of what measuring may cost a job, if it is exceeded twice
+in a row. A single measurement must be higher: a program may start a hundred threads once, and no more after that."""
 _FIRST_GAP, _LONGEST_GAP = 0.1, 1.0
 """Seconds between two looks, a tenth of the job's age otherwise."""
 _FEWEST_FAULTS = 10
-"""Page faults that even a process has which is forked and ends at once."""
+"""Page faults of a process that is forked and ends at once: the fewest there can be."""
 _MOST_THREADS = 500
 _STAT_FILE = 20e-6
 """Seconds that it takes to read one of /proc."""
 
 
-_Who = TypeVar("_Who")
+_Key = TypeVar("_Key")
 
 
 class _Counts(NamedTuple):
-    """What only grows, and tells how many tasks began and how often they got a CPU."""
+    """Counters that show how many tasks began and how often they got a CPU."""
 
     monotonic: float
     faults: dict[Identity, int]  # page faults of the children that each process waited for
@@ -43,7 +43,7 @@ class PerfCost:
     """Estimates now and then what events inherited by all of a job cost it.
 
     First of the whole machine, which is one small file or two: a quiet machine has no busy job. Only if that is too
-    much, the processes of the job are looked at, because others may be the busy ones.
+    much, the processes of the job are read, because others may be the busy ones.
     """
 
     def __init__(self, target: Target, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,11 +57,11 @@ class PerfCost:
         self._allowance = Allowance(share=0.002, at_first=0.02)
         self._was_high = False
         self._tree: Tree | None = None
-        # Nothing of a job at its gate has run yet; of one that runs, the first look tells where it stands.
+        # A job that is held before its exec has not run yet; for one that runs, counting starts at the first look.
         self._before = None if target.root_is_job else _Counts(self._began, {}, {})
 
     def _read_host(self) -> tuple[int, int, int]:
-        """Tasks, the number of the newest one, and context switches of the machine; 0 where it does not tell."""
+        """Tasks, the number of the newest one, and context switches of the machine; 0 where it does not report them."""
         try:
             return *read_tasks(self._machine), read_context_switches(self._machine)
         except (OSError, ValueError):
@@ -77,7 +77,7 @@ class PerfCost:
             try:
                 return self._estimate(now, cpu_nanoseconds)
             except (OSError, ValueError):
-                return None  # the job has just ended, or this kernel does not tell
+                return None  # the job has just ended, or this kernel does not report it
 
     def _estimate(self, now: float, cpu_nanoseconds: int) -> str | None:
         span = now - self._since
@@ -110,7 +110,7 @@ class PerfCost:
     def _look_at_job(self, tasks_of_machine: int) -> tuple[float, float] | None:
         """How many tasks of the job began in a second at most, and how often they got a CPU; None if not known yet."""
         if self._tree is None:
-            # At first every process of the machine is looked at for its parent.
+            # The first time, every process of the machine is read for its parent.
             if not self._allowance.covers(tasks_of_machine * _STAT_FILE):
                 return None
             self._tree = Tree(self._machine, self._target.root, keep_open=0)
@@ -122,8 +122,8 @@ class PerfCost:
             return None
         span = now.monotonic - before.monotonic
         runs = _growth(before.runs, now.runs) / span
-        # A process has page faults, which show in who waited for it; who waits for a thread gets a CPU again. Where
-        # nobody waits nothing shows, and the events stay: nothing else counts those processes.
+        # A process has page faults, which are added to the parent that waits for it; a thread that waits for another
+        # gets a CPU again. Without waiting nothing shows, and the events stay: nothing else counts those processes.
         return _growth(before.faults, now.faults) / _FEWEST_FAULTS / span + runs, runs
 
     def _count(self, processes: list[Process]) -> _Counts:
@@ -141,10 +141,10 @@ class PerfCost:
 
 
 def _cost(tasks: float, switches: float) -> float:
-    """Seconds in a second, of so many in a second."""
+    """The cost, in seconds per second, of so many tasks and switches per second."""
     return tasks * _OF_A_TASK + switches * _OF_A_SWITCH
 
 
-def _growth(before: dict[_Who, int], now: dict[_Who, int]) -> int:
+def _growth(before: dict[_Key, int], now: dict[_Key, int]) -> int:
     """The growth of each, and all of those that are new."""
-    return sum(max(count - before.get(who, 0), 0) for who, count in now.items())
+    return sum(max(count - before.get(key, 0), 0) for key, count in now.items())

@@ -1,6 +1,6 @@
 """Holding collectors of other packages to the contract, so that the meter can trust every source alike.
 
-Descriptions are checked once, each value when it is read. One that is broken costs its own readings and a line that
+Descriptions are checked once, each value when it is read. A broken one loses its own readings, and gets a line that
 says what is wrong with it.
 """
 
@@ -32,18 +32,18 @@ _LONGEST_TEXT = 300
 _MOST_FAULTS = 10
 
 
-class Unusable(Exception):
+class PluginFault(Exception):
     """What is wrong with a collector, or with one of its readings."""
 
 
 def guarded(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What `call` returns; Unusable whatever else it does, `sys.exit` included."""
+    """What `call` returns; PluginFault whatever else it does, `sys.exit` included."""
     try:
         return call(*arguments)
-    except (Unusable, NoData, KeyboardInterrupt):
+    except (PluginFault, NoData, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - it is not our code, and must not end the run
-        raise Unusable(in_words(error)) from None
+        raise PluginFault(in_words(error)) from None
 
 
 def in_words(error: BaseException) -> str:
@@ -59,7 +59,7 @@ class Plugin:
     """A collector of another package, in the form of a built-in one."""
 
     def __init__(self, collector: Any, *, may_be_default: bool) -> None:
-        """Unusable when its description breaks the contract."""
+        """PluginFault when its description breaks the contract."""
         self._collector: Collector = collector
         self.name = _checked_name(collector.name)
         self.measurements = _checked_measurements(self.name, collector.measurements)
@@ -67,32 +67,32 @@ class Plugin:
         self.on_by_default = may_be_default and getattr(collector, "on_by_default", False) is True
         for method in ("check", "open"):
             if not callable(getattr(collector, method)):
-                raise Unusable(f"its {method} cannot be called")
+                raise PluginFault(f"its {method} cannot be called")
 
     def check(self, machine: Machine) -> None:
         try:
             guarded(self._collector.check, machine)
-        except Unusable as fault:
+        except PluginFault as fault:
             raise NoData(f"its check failed: {fault}") from None
 
     def missing(self, machine: Machine) -> dict[str, str]:
         if not hasattr(self._collector, "missing"):
             return {}
         try:
-            found = guarded(self._collector.missing, machine)
-            if not isinstance(found, dict):
-                raise Unusable(f"it returned {_kind_of(found)}, not a dict")
-        except (Unusable, NoData) as fault:
+            reasons = guarded(self._collector.missing, machine)
+            if not isinstance(reasons, dict):
+                raise PluginFault(f"it returned {_kind_of(reasons)}, not a dict")
+        except (PluginFault, NoData) as fault:
             return dict.fromkeys((m.key for m in self.measurements), f"its missing failed: {fault}")
-        return {m.key: str(found[m.key]) for m in self.measurements if m.key in found}
+        return {m.key: str(reasons[m.key]) for m in self.measurements if m.key in reasons}
 
     def open(self, target: Target, wanted: frozenset[str]) -> PluginSource | UnopenedSource:
         try:
             source = guarded(self._collector.open, target, wanted)
             for method in ("read", "finish", "close"):
                 if not callable(getattr(source, method, None)):
-                    raise Unusable(f"it returned {_kind_of(source)}, which has no {method}()")
-        except Unusable as fault:
+                    raise PluginFault(f"it returned {_kind_of(source)}, which has no {method}()")
+        except PluginFault as fault:
             return UnopenedSource(f"its open failed: {fault}", wanted)
         return PluginSource(source, {m.key: m for m in self.measurements}, wanted)
 
@@ -124,7 +124,7 @@ class PluginSource:
             return frozenset()
         try:
             keys: frozenset[str] = guarded(lambda: frozenset(self._source.incomplete()))  # type: ignore[attr-defined]
-        except (Unusable, NoData) as fault:
+        except (PluginFault, NoData) as fault:
             self._note("incomplete", fault)
             return frozenset(self._declared)  # not known to be complete
         return keys & self._declared.keys()
@@ -132,20 +132,20 @@ class PluginSource:
     def close(self) -> None:
         try:
             guarded(self._source.close)
-        except (Unusable, NoData) as fault:
+        except (PluginFault, NoData) as fault:
             self._note("close", fault)
 
     def _checked(self, call: Callable[[], Any]) -> Readings:
         try:
             readings: Readings = guarded(lambda: self._usable(call()))
-        except Unusable as fault:
+        except PluginFault as fault:
             self._note("", fault)
-            return {}  # NoData is no fault: the record tells it
+            return {}  # NoData is no fault: the record reports it
         return readings
 
     def _usable(self, readings: Any) -> Readings:
         if not isinstance(readings, dict):
-            raise Unusable(f"a reading is {_kind_of(readings)}, not a dict")
+            raise PluginFault(f"a reading is {_kind_of(readings)}, not a dict")
         usable: Readings = {}
         for key, reading in readings.items():
             if key not in self._declared:
@@ -153,7 +153,7 @@ class PluginSource:
             elif key in self._wanted:
                 try:
                     usable[key] = checked_reading(self._declared[key], reading)
-                except Unusable as fault:
+                except PluginFault as fault:
                     self._note(key, fault)
         return usable
 
@@ -163,7 +163,7 @@ class PluginSource:
 
 
 class UnopenedSource:
-    """Of a collector that is broken, and not only without data here: it says what is wrong, and reads nothing."""
+    """For a collector that is broken, not only without data here: it reports what is wrong, and reads nothing."""
 
     def __init__(self, fault: str, wanted: frozenset[str]) -> None:
         self._fault = fault
@@ -186,7 +186,7 @@ class UnopenedSource:
 
 
 def checked_reading(measurement: Measurement, reading: Any) -> Any:
-    """The reading as the meter takes it. Unusable when it does not fit the description."""
+    """The reading in the form that the meter expects. PluginFault when it does not fit the description."""
     if isinstance(reading, (list, tuple)):
         return [_checked_value(measurement, value) for value in reading]
     if measurement.kind is not Kind.CATEGORY:
@@ -205,19 +205,21 @@ def _checked_value(measurement: Measurement, value: Any) -> Number | str:
 
 def _number(value: Any, *, may_be_negative: bool) -> Number:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Unusable(f"{_kind_of(value)} is not a number")
-    # Subclasses may write themselves in a way that is no JSON.
+        raise PluginFault(f"{_kind_of(value)} is not a number")
+    # Subclasses may have a text form that is not JSON.
     number: Number = int(value) if isinstance(value, int) else float(value)
     if not -_MOST < number < _MOST:  # false for NaN too
-        raise Unusable("an integer of 2^63 or more" if isinstance(number, int) else f"{number} is not a usable number")
+        raise PluginFault(
+            "an integer of 2^63 or more" if isinstance(number, int) else f"{number} is not a usable number"
+        )
     if number < 0 and not may_be_negative:
-        raise Unusable(f"{number} is below 0")
+        raise PluginFault(f"{number} is below 0")
     return number
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise Unusable(f"{_kind_of(value)} is not a text")
+        raise PluginFault(f"{_kind_of(value)} is not a text")
     return str(value[:_LONGEST_TEXT])
 
 
@@ -227,44 +229,44 @@ def _kind_of(value: Any) -> str:
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str) or not _is_plain(name):
-        raise Unusable(f"its name {name!r} is not made of lower-case letters, digits and _")
+        raise PluginFault(f"its name {name!r} is not made of lower-case letters, digits and _")
     for builtin in BUILTIN:
         if name == builtin or name.startswith(f"{builtin}_"):
-            raise Unusable(f"keys that begin with {builtin}_ are jobmeter's own")
+            raise PluginFault(f"keys that begin with {builtin}_ are jobmeter's own")
     return name
 
 
 def _checked_measurements(name: str, declared: Any) -> tuple[Measurement, ...]:
     if not isinstance(declared, (list, tuple)) or isinstance(declared, Measurement) or not declared:
-        raise Unusable("its measurements are not a tuple of Measurement")
+        raise PluginFault("its measurements are not a tuple of Measurement")
     measurements = tuple(_checked_measurement(name, measurement) for measurement in declared)
     keys = [measurement.key for measurement in measurements]
     for key in keys:
         if keys.count(key) > 1:
-            raise Unusable(f"{key}: it is declared twice")
+            raise PluginFault(f"{key}: it is declared twice")
     return measurements
 
 
 def _checked_measurement(name: str, measurement: Any) -> Measurement:
     if not isinstance(measurement, Measurement):
-        raise Unusable(f"among its measurements is {_kind_of(measurement)}, not a Measurement")
+        raise PluginFault(f"among its measurements is {_kind_of(measurement)}, not a Measurement")
     key, unit = measurement.key, measurement.unit
     if not isinstance(key, str) or not _is_plain(key) or len(key) > _LONGEST_KEY:
-        raise Unusable(f"the key {key!r} is not made of lower-case letters, digits and _")
+        raise PluginFault(f"the key {key!r} is not made of lower-case letters, digits and _")
     if not key.startswith(f"{name}_"):
-        raise Unusable(f"{key}: a key begins with the name of its collector, here {name}_")
+        raise PluginFault(f"{key}: a key begins with the name of its collector, here {name}_")
     kind, across = _one_of(Kind, key, "kind", measurement.kind), _one_of(Across, key, "across", measurement.across)
     quality = _one_of(Quality, key, "quality", measurement.quality)
     gauge = _one_of(Gauge, key, "gauge", measurement.gauge)
     if unit not in UNITS:
-        raise Unusable(f"{key}: the unit {unit!r} is none of {', '.join(UNITS)}")
+        raise PluginFault(f"{key}: the unit {unit!r} is none of {', '.join(UNITS)}")
     if (unit == "text") != (kind in (Kind.LABEL, Kind.CATEGORY)):
-        raise Unusable(f"{key}: a {kind.value} cannot have the unit {unit!r}")
+        raise PluginFault(f"{key}: a {kind.value} cannot have the unit {unit!r}")
     if across not in _ACROSS[kind]:
-        raise Unusable(f"{key}: the values of a {kind.value} cannot be combined by {across.value!r}")
+        raise PluginFault(f"{key}: the values of a {kind.value} cannot be combined by {across.value!r}")
     if not isinstance(measurement.help, str) or not measurement.help.strip() or "\n" in measurement.help:
-        raise Unusable(f"{key}: its help is not a line of text")
-    # Whoever wrote the words in place of the names of an Enum meant these.
+        raise PluginFault(f"{key}: its help is not a line of text")
+    # Words in place of the members of an Enum are accepted.
     return measurement._replace(kind=kind, across=across, quality=quality, gauge=gauge)
 
 
@@ -272,15 +274,17 @@ def _one_of(choices: Any, key: str, field: str, value: Any) -> Any:
     try:
         return choices(value)
     except ValueError:
-        raise Unusable(f"{key}: {field} is none of {', '.join(choice.value for choice in choices)}") from None
+        raise PluginFault(f"{key}: {field} is none of {', '.join(choice.value for choice in choices)}") from None
 
 
 def _checked_default(default: Any, keys: frozenset[str]) -> frozenset[str]:
     if isinstance(default, str) or not isinstance(default, Iterable):
-        raise Unusable("its default is not a set of keys")
+        raise PluginFault("its default is not a set of keys")
     chosen = frozenset(default)
     if not chosen <= keys:
-        raise Unusable(f"its default has keys that it does not measure: {', '.join(sorted(map(str, chosen - keys)))}")
+        raise PluginFault(
+            f"its default has keys that it does not measure: {', '.join(sorted(map(str, chosen - keys)))}"
+        )
     return chosen
 
 

@@ -8,14 +8,14 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jobmeter.collectors.plugin_checks import Plugin, Unusable, guarded, in_words
+from jobmeter.collectors.plugin_checks import Plugin, PluginFault, guarded, in_words
 from jobmeter.errors import NoData
 
 GROUP = "jobmeter.collectors"
 
 
 class Entry(NamedTuple):
-    """An entry point: which object of which module is the collector, and whose it is."""
+    """An entry point: the object and module of the collector, and its package."""
 
     name: str
     value: str  # module:attribute
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
     @property
     def may_be_default(self) -> bool:
-        """Whether it is found without asking for the entry points of every package (`default_plugins`)."""
+        """Whether it is found without listing the entry points of every package (`default_plugins`)."""
         return self.package.lower().replace("-", "_").replace(".", "_").startswith("jobmeter_")
 
 
@@ -83,7 +83,7 @@ def _load_each(entries: list[Entry]) -> Plugins:
             plugin = _load(entry)
             _check_unique(plugin, plugins)
             plugins.append(plugin)
-        except (Unusable, NoData) as fault:
+        except (PluginFault, NoData) as fault:
             faults.append(f"plug-in {entry.name} of {entry.package} is left out: {fault}")
     return Plugins(plugins, faults)
 
@@ -103,8 +103,8 @@ def _load(entry: Entry) -> Plugin:
 
 def _check_unique(plugin: Plugin, others: list[Plugin]) -> None:
     if any(plugin.name == other.name for other in others):
-        raise Unusable(f"another plug-in is called {plugin.name!r} too")
+        raise PluginFault(f"another plug-in is called {plugin.name!r} too")
     declared = {m.key for other in others for m in other.measurements}
     for measurement in plugin.measurements:
         if measurement.key in declared:
-            raise Unusable(f"{measurement.key}: another plug-in measures a key of this name")
+            raise PluginFault(f"{measurement.key}: another plug-in measures a key of this name")

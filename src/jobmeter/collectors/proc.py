@@ -52,7 +52,9 @@ HELD_TOTAL = _gauge(
 HWM_MAX = _gauge(
     "hwm_max", "bytes", Across.MAX, "Largest resident size any one process ever had (VmHWM).", Quality.AT_LEAST
 )._replace(gauge=Gauge.MARK)
-CPU = _counter("cpu_seconds", "seconds", "CPU time of the tree, in ticks of 10 ms; who nobody waited for as last seen.")
+CPU = _counter(
+    "cpu_seconds", "seconds", "CPU time of the tree, in ticks of 10 ms; processes not waited for as last read."
+)
 CPU_PERCENT = _gauge(
     "cpu_percent", "percent", Across.LAST, "CPU in use, as a rate of proc_cpu_seconds; 100 is one core."
 )._replace(gauge=Gauge.RATE)
@@ -125,7 +127,7 @@ class ProcSource:
             {target.main: target.command} if target.command else {},
             announced=only_child,  # a shepherd reports the end of its child at once
         )
-        # With a group, memory is read there: what is left to see is who comes and goes.
+        # With a group, memory is read there: here only the list of processes is needed.
         self._peeks = Allowance(0.01, at_first=0.015) if target.group is None else Allowance(0.005, at_first=0.005)
         self._search = Allowance(share=0.005, at_first=0.002)
         self._high_marks = HighMarks(self._machine)
@@ -159,7 +161,7 @@ class ProcSource:
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
 
     def peek(self, moment: Moment) -> Readings:
-        """The levels alone, as far as the allowances go."""
+        """The levels alone, as far as the allowances permit."""
         if not self._peeks.covers():
             return {}
         with self._peeks:
@@ -169,7 +171,7 @@ class ProcSource:
             else:
                 counted = self._follow(find_new=False)
             self._level_readings = self._levels(counted)
-        # What one process has grown or shrunk by, its resident size says; what several share, PSS alone.
+        # The resident size shows by how much one process grew or shrank; only PSS shows what several share.
         self._level_readings |= self._memory_shares(_holding(counted), read=len(counted) > 1)
         return self._level_readings
 
@@ -183,7 +185,7 @@ class ProcSource:
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
 
     def _look(self) -> None:
-        """Read the tree anew."""
+        """Read the tree again."""
         counted = self._follow()
         self._counters.update(self._with_shepherd(counted))
         self._counter_readings = dict(zip(_IO, self._counters.io)) if self._wanted & _FROM_IO else {}
@@ -197,7 +199,7 @@ class ProcSource:
                 self._level_readings |= self._from_status(alive)
 
     def _follow(self, *, find_new: bool = True) -> list[Process]:
-        """Find who belongs to the job by now."""
+        """Find the processes of the job."""
         self._tree.refresh(find_new=find_new)
         counted = self._counted()
         self._roster.update(counted, self._vanished())
@@ -260,7 +262,7 @@ class ProcSource:
         return self._counters.outran(cpu_nanoseconds)
 
     def missing(self) -> dict[str, str]:
-        """The keys whose files this kernel does not have, or does not let this user read."""
+        """The keys whose files this kernel does not have, or this user may not read."""
         found: dict[str, str] = {}
         for keys, name in ((_FROM_IO, "io"), (_FROM_SMAPS, "smaps_rollup")):
             path = f"{self._machine.proc}/{self._target.main}/{name}"
@@ -274,7 +276,7 @@ class ProcSource:
         return found
 
     def incomplete(self) -> frozenset[str]:
-        """Keys whose highest moment may have gone unread, and those of other sources that processes left behind."""
+        """Keys whose peak may have been missed, and those of other sources that processes escaped."""
         keys = self._escapes.incomplete(self._counters.cpu_ticks)
         if self._shares.missed_the_top:
             keys |= {PSS_TOTAL.key, USS_TOTAL.key}
@@ -292,16 +294,16 @@ class ProcSource:
         return members
 
     def _is_left(self, zombie: Process) -> bool:
-        """Whether the job leaves it a zombie: a shepherd holds its own children for a last look alone."""
+        """Whether the job leaves it a zombie: a shepherd holds its own children only for a last reading."""
         return self._target.root_is_job or zombie.stat.ppid != self._target.root
 
     def _vanished(self) -> list[Process]:
-        """Those of them that were there before and are gone."""
+        """Those of them that were there before and have ended."""
         root = [self._tree.root] if self._target.root_is_job and not self._tree.root.present else []
         return [*root, *self._tree.vanished]
 
     def _with_shepherd(self, counted: list[Process]) -> list[Process]:
-        """A shepherd is no part of the job, but the kernel adds to it what everyone used whom it waited for."""
+        """A shepherd is no part of the job, but the kernel adds to it the usage of all that it waited for."""
         return counted if self._target.root_is_job else [self._tree.root, *counted]
 
     def _cpu(self, before: float) -> Readings:
@@ -317,7 +319,7 @@ class ProcSource:
             except OSError:
                 continue
             swap.append(status.swap or 0)
-            # The kernel adds no switches to the parent: the ledger keeps those of the dead, as last seen.
+            # The kernel adds no switches to the parent: the ledger stores those of ended processes, as last read.
             accounts[process.identity] = Account(process.stat.ppid, 1, 0, (status.context_switches,))
         (switches,) = self._switches.update(accounts) or (0,)
         if self._switches_base is None:
@@ -340,5 +342,5 @@ class ProcSource:
 
 
 def _holding(processes: list[Process]) -> list[Process]:
-    """Those that hold memory: one that is ending gives it back piece by piece, which is no level of the job."""
+    """Those that hold memory: one that is ending frees it piece by piece, which is no level of the job."""
     return [process for process in processes if process.alive and not process.stat.exiting]

@@ -13,7 +13,7 @@ _NO_IO = (0, 0, 0, 0)
 
 
 class Counters:
-    """The counters of a tree since they were made; a process that ended stays in them."""
+    """The counters of a tree since this object was made; ended processes stay in them."""
 
     def __init__(self, machine: Machine, processes: list[Process], escapes: Escapes, *, with_io: bool) -> None:
         self._machine = machine
@@ -26,7 +26,7 @@ class Counters:
         self._base = self._totals
 
     def update(self, processes: list[Process]) -> None:
-        """Read them of the processes that there are by now."""
+        """Read the counters of the present processes."""
         self._accounts = {process.identity: self._account(process) for process in processes}
         self._totals = self._ledger.update(self._accounts)
 
@@ -48,7 +48,7 @@ class Counters:
         return self._totals[-1] - self._base[-1]
 
     def outran(self, cpu_nanoseconds: int) -> bool:
-        """Whether the tree used more CPU than that, beyond what ticks may blur, or has whom perf cannot follow."""
+        """Whether the tree used more CPU than that, beyond the error of ticks, or has processes unknown to perf."""
         if self._escapes.has_other_user(self._accounts.keys()):
             return True
         return self.cpu_seconds > cpu_nanoseconds / 1e9 * 1.05 + 0.05
@@ -59,7 +59,7 @@ class Counters:
         faults = stat.minor_faults + stat.children_minor_faults
         before = self._accounts.get(process.identity)
         if before is not None and before.faults == faults and before.used[0] == ticks:
-            # It did hardly anything: what little I/O there may be is in the next reading, or in that at its end.
+            # It hardly ran: its little I/O is in the next reading, or in the one at its end.
             return before._replace(parent=stat.ppid)
         io = self._read_io(process) if self._with_io and (ticks or before is None) else _NO_IO
         major = stat.major_faults + stat.children_major_faults
@@ -74,4 +74,4 @@ class Counters:
                 self._escapes.add_other_user(process)
             return _NO_IO
         except (OSError, ValueError):
-            return _NO_IO  # gone
+            return _NO_IO  # it has ended

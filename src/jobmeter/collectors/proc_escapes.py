@@ -23,7 +23,7 @@ _BLUR_TICKS = 5
 
 
 class Escapes:
-    """Who escaped so far, and the keys of other sources that therefore miss something."""
+    """The processes that escaped so far, and the keys of other sources that therefore miss something."""
 
     def __init__(self, target: Target) -> None:
         group = target.group
@@ -32,7 +32,7 @@ class Escapes:
         self._other_users_ticks: dict[Identity, int] = {}  # CPU time, by process
 
     def update(self, alive: list[Process]) -> None:
-        """Look which of the processes are still in the job's cgroup, or in that of jobmeter."""
+        """Check which of the processes are still in the job's cgroup, or in that of jobmeter."""
         for membership in (self._membership, self._outer_membership):
             if membership is not None:
                 membership.update(alive)
@@ -70,6 +70,6 @@ def _outer_membership(target: Target) -> Membership | None:
     if target.group is not None or target.root_is_job:
         return None
     account = enclosing_cpu_account(target.machine)
-    # Below the top of what is mounted is everyone.
+    # Every process is below the root of what is mounted.
     below_top = {controller: path for controller, path in account.items() if not os.path.ismount(path)}
     return Membership(target.machine, below_top) if below_top else None

@@ -2,7 +2,7 @@
 
 `status` costs 25 µs a process. `smaps_rollup` costs 10 to 14 ms per GiB and holds
 the job's memory lock meanwhile, so both have an allowance, and page faults, which
-`stat` counts, say when a reading could tell something new.
+`stat` counts, show when a reading can have changed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class HighMarks:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._highest: int | None = None
-        self._seen: dict[Identity, int] = {}
+        self._faults: dict[Identity, int] = {}
         self._allowance = Allowance(share=0.01, at_first=0.02)
 
     def update(self, alive: list[Process]) -> int | None:
-        stale = [p for p in alive if self._seen.get(p.identity) != p.stat.minor_faults]
+        stale = [p for p in alive if self._faults.get(p.identity) != p.stat.minor_faults]
         stale.sort(key=lambda process: process.stat.rss, reverse=True)
         for process in stale:
             if not self._allowance.covers():
                 break
             with self._allowance:
                 self._read(process)
-        if len(self._seen) > 2 * len(alive):
-            self._seen = {p.identity: self._seen[p.identity] for p in alive if p.identity in self._seen}
+        if len(self._faults) > 2 * len(alive):
+            self._faults = {p.identity: self._faults[p.identity] for p in alive if p.identity in self._faults}
         return self._highest
 
     def _read(self, process: Process) -> None:
@@ -43,7 +43,7 @@ class HighMarks:
             hwm = procfs.read_status(self._machine, process.identity.pid).hwm
         except OSError:
             return
-        self._seen[process.identity] = process.stat.minor_faults
+        self._faults[process.identity] = process.stat.minor_faults
         if hwm is not None and hwm > (self._highest or 0):
             self._highest = hwm
 
@@ -61,8 +61,8 @@ class Shares:
         self._anchors: dict[Identity, tuple[int, int]] = {}  # PSS, and the resident size it was read at
 
     def update(self, holding: list[Process]) -> list[procfs.SmapsRollup]:
-        """The shares by now; empty when they changed and to read them would cost too much."""
-        # Every page that is added, or copied because it was shared, is a fault; one that is given back is none.
+        """The present shares; empty when they changed and reading them would cost too much."""
+        # Every page that is added, or copied because it was shared, is a fault; freeing one is not.
         mark = hash(tuple((process.identity, process.stat.minor_faults, process.stat.rss) for process in holding))
         if mark == self._read_at:
             return self._shares
@@ -77,7 +77,7 @@ class Shares:
         with self._allowance:
             read = [(process, self._read(process)) for process in holding]
         self._shares = [share for _, share in read if share is not None]
-        # Of a process that may not be read, the resident size has to do.
+        # For a process that may not be read, the resident size is used.
         self._anchors = {p.identity: (p.stat.rss if share is None else share.pss, p.stat.rss) for p, share in read}
         self._read_at = mark
         return self._shares
@@ -108,4 +108,4 @@ class Shares:
         try:
             return procfs.read_smaps_rollup(self._machine, process.identity.pid)
         except OSError:
-            return None  # another user's process, or gone
+            return None  # another user's process, or it has ended

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from jobmeter.kernel.shmem import OpenFiles
 
 _NOISE = 1 << 20
-"""Bytes by which the machine's shared memory or page tables may grow and not be looked into."""
+"""Bytes by which the machine's shared memory or page tables may grow without a search."""
 _SHARE = 0.02
 """The same, as a share of the job's memory."""
 _DOUBT = 4 << 20
-"""Bytes of shared memory that grew on the machine and were not found with the job."""
+"""Bytes of shared memory that grew on the machine and could not be attributed to the job."""
 _SECONDS_PER_PROCESS = 60e-6
 _MOST_CREATORS = 10_000
 
@@ -48,11 +48,11 @@ class UncountedMemory:
         self._began = time.time()
         self._creators: set[int] = set()
         self._largest = 0
-        self._not_found = 0
+        self._unattributed = 0
         self._looked_at: tuple[object, ...] = ()
-        self._seen: tuple[list[ProcessStatus], OpenFiles]
-        self.behind = False  # something may have changed and could not be looked at yet
-        self._uses_it = False  # the job was seen to use shared memory or huge pages
+        self._last_search: tuple[list[ProcessStatus], OpenFiles]
+        self.behind = False  # something may have changed and could not be read yet
+        self._uses_it = False  # the job uses shared memory or huge pages
 
     def _hints(self) -> MemoryHints:
         try:
@@ -62,8 +62,8 @@ class UncountedMemory:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the job uses such memory, and that of the machine grew by more than was found with it."""
-        return self._uses_it and self._not_found > max(_DOUBT, 0.05 * self._largest)
+        """Whether the job uses such memory, and that of the machine grew by more than was attributed to it."""
+        return self._uses_it and self._unattributed > max(_DOUBT, 0.05 * self._largest)
 
     def update(self, alive: list[Process], shares: list[SmapsRollup], *, moved: bool) -> Uncounted | None:
         """What is found now; `shares` may be empty, with `moved` some process left the group."""
@@ -87,11 +87,11 @@ class UncountedMemory:
             return None
         mark = _mark(hints, alive, noise)
         if pool or mark != self._looked_at:
-            seen = self._look(alive, with_files=pool or shmem_grown)
-            if seen is None:
+            search = self._look(alive, with_files=pool or shmem_grown)
+            if search is None:
                 return None
-            self._looked_at, self._seen = mark, seen
-        statuses, files = self._seen
+            self._looked_at, self._last_search = mark, search
+        statuses, files = self._last_search
         hugetlb = self._hugetlb(hints, alive, statuses, files) if pool else None
         extra = sum((status.swap or 0) + status.page_tables for status in statuses) + (hugetlb or 0)
         if shmem_grown:
@@ -106,9 +106,9 @@ class UncountedMemory:
         if memory is None:
             return None
         hugetlb = group.hugetlb() if pool else None
-        if pool and hugetlb is None and (seen := self._look(alive)) is not None:
-            hugetlb = self._hugetlb(hints, alive, *seen)
-        # What moved took no charges along: its memory may be in both.
+        if pool and hugetlb is None and (search := self._look(alive)) is not None:
+            hugetlb = self._hugetlb(hints, alive, *search)
+        # A process that moves leaves its charges behind: its memory may be in both.
         base = max(memory.current - memory.file, sum(share.pss for share in shares))
         extra = (memory.swap or 0) + (0 if memory.with_hugetlb else hugetlb or 0)
         return hugetlb, base + extra
@@ -139,22 +139,22 @@ class UncountedMemory:
         if sum(status.hugetlb > 0 for status in statuses) > 1:
             rollups = [rollup for process in alive if (rollup := self._rollup(process)) is not None]
             mapped = sum(r.private_hugetlb for r in rollups) + max([r.shared_hugetlb for r in rollups], default=0)
-        # Files may be mapped, or not: which of the pages are in both is not known.
+        # Files may be mapped, or not: which of the pages are in both is unknown.
         hugetlb = max(mapped, files.hugetlb)
         self._uses_it |= hugetlb > 0
-        self._not_found = max(self._not_found, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
+        self._unattributed = max(self._unattributed, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
         return hugetlb
 
     def _rollup(self, process: Process) -> SmapsRollup | None:
         try:
             return procfs.read_smaps_rollup(self._machine, process.identity.pid)
         except (OSError, ValueError):
-            return None  # another user's process, or gone
+            return None  # another user's process, or it has ended
 
     def _unmapped(
         self, hints: MemoryHints, statuses: list[ProcessStatus], files: OpenFiles, shares: list[SmapsRollup]
     ) -> int:
-        """Shared memory of the job that no process of it maps; notes what grew and is not found."""
+        """Shared memory of the job that no process of it maps; notes what grew and could not be attributed."""
         resident = sum(status.shmem for status in statuses)
         mapped = sum(share.shmem for share in shares) if shares else resident
         segments = self._segments()
@@ -162,11 +162,11 @@ class UncountedMemory:
         grown = hints.shmem - self._at_first.shmem
         # Of what is mapped, some may be of these files, and some of them may be older than the job.
         unmapped = min(max(files.shmem - resident, 0) + segments, max(grown - mapped, 0))
-        self._not_found = max(self._not_found, grown - mapped - unmapped)
+        self._unattributed = max(self._unattributed, grown - mapped - unmapped)
         return unmapped
 
     def _remember(self, alive: list[Process]) -> None:
-        """Note who may have made a segment of shared memory that outlives it."""
+        """Note the processes that may have made a segment of shared memory that outlives them."""
         if len(self._creators) < _MOST_CREATORS:
             self._creators.update(process.identity.pid for process in alive)
 
@@ -186,18 +186,18 @@ class UncountedMemory:
         if grown > _DOUBT:
             from jobmeter.kernel.shmem import has_new_file
 
-            self._not_found = max(self._not_found, grown - self._segments())
+            self._unattributed = max(self._unattributed, grown - self._segments())
             self._uses_it = self._uses_it or has_new_file(self._machine, os.getuid(), self._began)
 
 
 def _mark(hints: MemoryHints, alive: list[Process], noise: float) -> tuple[object, ...]:
-    """What changes when a look would find something else: the machine's amounts, coarsely, and who lives."""
+    """A value that changes when a search may have another result: the machine's amounts, roughly, and the processes."""
     amounts = (hints.shmem, hints.page_tables, hints.swapped, hints.hugetlb_used)
     return (*(round(2 * amount / noise) for amount in amounts), tuple(process.identity for process in alive))
 
 
 def _pages_on_demand(machine: Machine) -> bool:
-    """Whether the kernel may make huge pages when a process wants them."""
+    """Whether the kernel may make huge pages on demand."""
     try:
         return int(read_text(f"{machine.proc}/sys/vm/nr_overcommit_hugepages")) > 0
     except (OSError, ValueError):

@@ -33,7 +33,7 @@ STAT = Measurement(
 )  # fmt: skip
 CPU = Measurement(
     "ps_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.AT_LEAST,
-    "CPU time of the tree, on Linux to the second; of processes that nobody waited for, as last seen.",
+    "CPU time of the tree, on Linux to the second; of processes that were not waited for, as last read.",
 )  # fmt: skip
 PDCPU = _gauge(
     "pdcpu", "percent", Across.LAST,
@@ -44,7 +44,7 @@ CMD = Measurement("ps_cmd", "text", Kind.LABEL, Across.LAST, Quality.SAMPLED, "C
 _GROWN_UP = 1.0
 """Seconds of age from which `ps` shows what a process used on Linux, where it counts whole ones."""
 _PASSES = 4
-"""How often `ps` is run at a time at most, while processes end."""
+"""The most runs of `ps` per sample, while processes end."""
 
 
 class PsCollector:
@@ -93,7 +93,7 @@ class PsSource:
     def _look(self) -> None:
         for _ in range(_PASSES):
             self._tree.refresh()
-            # Who is reaped between the listing of its parent and its own is in neither: then all are listed once more.
+            # A process reaped between the listing of its parent and its own is in neither: then all are listed again.
             if not any(row.whole_cpu and not row.hundredths for row in self._tree.vanished):
                 break
         self._looked = time.monotonic()
@@ -104,21 +104,21 @@ class PsSource:
         self._hundredths = any(row.hundredths for row in everyone.values())
         # A shepherd is no part of the job, but on Linux inherits the accounts of all it waited for.
         counted = self._rows if self._hundredths else everyone
-        self._accounts = {who: self._account(who, row) for who, row in counted.items()}
+        self._accounts = {identity: self._account(identity, row) for identity, row in counted.items()}
         (self._milliseconds,) = self._ledger.update(self._accounts) or (0,)
         self._died_young |= not self._young <= self._rows.keys()
-        self._young = {who for who, row in self._rows.items() if row.alive and self._is_young(row)}
+        self._young = {identity for identity, row in self._rows.items() if row.alive and self._is_young(row)}
 
     def _is_young(self, row: PsLine) -> bool:
         return row.age is not None and row.age < _GROWN_UP and not row.hundredths
 
-    def _account(self, who: Identity, row: PsLine) -> Account:
+    def _account(self, identity: Identity, row: PsLine) -> Account:
         """What it used by now. One that ended may be shown with less, or with none."""
-        before = self._accounts.get(who)
+        before = self._accounts.get(identity)
         used = max(round(1000 * (row.cpu or 0.0)), before.used[0] if before else 0)
         if row.hundredths:
             return Account(row.ppid, used, 0, (used,))  # of the process alone: no parent takes it over
-        # Whether a parent took over what a child used is seen by its own time, in whole seconds: cut off, the sum of
+        # Whether a parent took over what a child used is shown by its own time, in whole seconds: cut off, the sum of
         # two is never less than the two are.
         whole = max(row.whole_cpu, before.faults if before else 0)
         return Account(row.ppid, whole, whole, (used,))
@@ -126,7 +126,7 @@ class PsSource:
     def _cpu(self, before: float, *, quiet: bool) -> Readings:
         seconds = (self._milliseconds - self._base) / 1000
         if seconds == self._rated and (self._young or self._died_young) and not quiet:
-            return {CPU.key: seconds}  # nothing, as far as can be told: that is not to say that nothing was used
+            return {CPU.key: seconds}  # no rate: the counter did not move, but some CPU time may have been used
         percent = self._rate.update(before, seconds, time.monotonic())
         if percent is None:
             return {CPU.key: seconds}
@@ -153,7 +153,7 @@ class PsSource:
         }
 
     def _is_left(self, zombie: PsLine) -> bool:
-        """Whether the job leaves it a zombie: a shepherd holds its own children for a last look alone."""
+        """Whether the job leaves it a zombie: a shepherd holds its own children only for a last reading."""
         return self._target.root_is_job or zombie.ppid != self._target.root
 
     def close(self) -> None:

@@ -32,11 +32,11 @@ CPU_PERCENT = Measurement(
 )  # fmt: skip
 CPU = Measurement(
     "psutil_cpu_seconds", "seconds", Kind.COUNTER, Across.LAST, Quality.AT_LEAST,
-    "CPU time of the tree; of processes that nobody waited for, and on macOS of all that ended, as last seen.",
+    "CPU time of the tree; of processes that were not waited for, and on macOS of all that ended, as last read.",
 )  # fmt: skip
 
 _PASSES = 4
-"""How often the processes are read at a time at most, while some of them end."""
+"""The most passes over the processes per sample, while some of them end."""
 
 
 def _library() -> Any:
@@ -50,7 +50,7 @@ def _library() -> Any:
 class PsutilCollector:
     name = "psutil"
     measurements = (RSS_TOTAL, PSS_TOTAL, CPU_PERCENT, CPU)
-    # PSS is dear to read, and where psutil is the usual source there is none.
+    # PSS is expensive to read, and does not exist where psutil is the usual source.
     default = frozenset(m.key for m in (RSS_TOTAL, CPU_PERCENT, CPU))
 
     def check(self, machine: Machine) -> None:
@@ -61,7 +61,7 @@ class PsutilCollector:
 
 
 class _Member:
-    """A process of the job, as last seen; `cpu` is None while nothing could be read of it."""
+    """A process of the job, as last read; `cpu` is None while nothing could be read of it."""
 
     __slots__ = (
         "base", "born", "children_cpu", "cmd", "cpu", "ended", "parent",
@@ -88,7 +88,7 @@ class _Member:
     def account(self) -> Account:
         children = round(1000 * self.children_cpu)
         used = round(1000 * (self.cpu or 0.0)) + children
-        # Whether a parent took over what a child used is seen by its count of that.
+        # Whether a parent took over what a child used is shown by its count of children's time.
         return Account(self.parent, used, children, (used,))
 
     def use(self, lived: float) -> ProcessUse:
@@ -114,7 +114,7 @@ class PsutilSource:
         try:
             self._root: Process = self._psutil.Process(target.root)
             # psutil's birthdays on Linux are off by up to a second, all by the same:
-            # the job's process, born just now, tells by how much.
+            # the job's process, which has just started, shows by how much.
             self._skew = 0.0 if target.root_is_job else time.time() - self._psutil.Process(target.main).create_time()
         except self._psutil.Error as error:
             raise NoData(f"psutil: {error}") from None
@@ -150,18 +150,18 @@ class PsutilSource:
         return readings
 
     def _look(self) -> None:
-        """Find who belongs to the job now, and read them all, parents first."""
+        """Find the processes of the job, and read them all, parents first."""
         present = {process: self._member(process) for process in self._processes()}
-        gone = list(self._members.values())
-        # Who is reaped between a reading of its parent and its own is in neither: then all are read once more.
+        former = list(self._members.values())
+        # A process reaped between the reading of its parent and its own is in neither: then all are read again.
         for _ in range(_PASSES):
             self._read_shepherd()
             vanished = [process for process, member in present.items() if not self._read(member)]
-            gone += [present.pop(process) for process in vanished]
+            former += [present.pop(process) for process in vanished]
             if not vanished:
                 break
         self._members = present
-        self._note_times([member for member in gone if member.cpu is not None])
+        self._note_times([member for member in former if member.cpu is not None])
         shepherd = {} if self._target.root_is_job else {Identity(self._target.root, 0): self._shepherd}
         accounts = {member.identity: member.account() for member in present.values()}
         (self._milliseconds,) = self._ledger.update({**shepherd, **accounts}) or (0,)
@@ -174,33 +174,33 @@ class PsutilSource:
         except self._psutil.Error:
             return _Member(process, time.time())
 
-    def _note_times(self, gone: list[_Member]) -> None:
-        """Since when the new ones live, and until when those lived that have ended."""
+    def _note_times(self, former: list[_Member]) -> None:
+        """Set the start of new processes, and the end of those that have ended."""
         now, wall = time.monotonic(), time.time()
-        for member in (*self._members.values(), *gone):
+        for member in (*self._members.values(), *former):
             if not member.since:
                 # It was not there at the last look.
                 age = wall - member.born - self._skew
                 member.since = min(max(now - age, self._lived), now)
         zombies = [member for member in self._members.values() if member.zombie]
-        ended = [member for member in (*zombies, *gone) if member.ended is None]
+        ended = [member for member in (*zombies, *former) if member.ended is None]
         # A shepherd reports the end of its child at once.
         main = None if self._target.root_is_job else self._target.main
         announced = any(member.process.pid == main for member in ended)
         for member in ended:
             member.ended = end_between(max(self._lived, member.since), now, announced=announced)
-        for member in gone:
+        for member in former:
             self._ended.add(member.use(now))
         self._lived = now
 
     def _processes(self) -> list[Process]:
-        found: dict[Process, None] = dict.fromkeys([self._root] if self._target.root_is_job else [])
-        found |= dict.fromkeys(self._below(self._root))
-        # Where nobody adopts orphans (macOS) they are no longer below the root, but were.
+        processes: dict[Process, None] = dict.fromkeys([self._root] if self._target.root_is_job else [])
+        processes |= dict.fromkeys(self._below(self._root))
+        # Without a subreaper (macOS), orphans are no longer below the root, but were.
         for member in list(self._members.values()):
-            if member.process not in found and member.process.is_running():
-                found |= dict.fromkeys([member.process, *self._below(member.process)])
-        return list(found)
+            if member.process not in processes and member.process.is_running():
+                processes |= dict.fromkeys([member.process, *self._below(member.process)])
+        return list(processes)
 
     def _below(self, process: Process) -> list[Process]:
         try:
@@ -219,7 +219,7 @@ class PsutilSource:
         self._shepherd = Account(0, children, children, (children,))
 
     def _read(self, member: _Member) -> bool:
-        """Read it anew; False when it is gone, and left as it was when it tells no more."""
+        """Read it again; False when it has ended, and then it is left unchanged."""
         process, psutil = member.process, self._psutil
         try:
             with process.oneshot():
@@ -237,7 +237,7 @@ class PsutilSource:
         except psutil.NoSuchProcess:
             return False
         except psutil.AccessDenied:
-            pass  # another user's, on macOS: a member nothing is known of
+            pass  # another user's, on macOS: a member without figures
         return True
 
     def _cmd(self, process: Process) -> str:
@@ -250,7 +250,7 @@ class PsutilSource:
         return printable((" ".join(words) or f"[{process.name()}]").encode(errors="surrogateescape"))
 
     def _pss(self, alive: list[_Member]) -> list[int]:
-        """PSS of every process; empty when one of them does not tell, or it would cost too much now."""
+        """PSS of every process; empty when one of them cannot be read, or it would cost too much now."""
         if not self._allowance.covers(self._pss_cost):
             return []
         began = time.monotonic()

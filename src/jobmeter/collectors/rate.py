@@ -16,9 +16,9 @@ _TICKS_OF_A_RATE = 4
 class CpuPercent:
     """The rate of a CPU counter since an earlier look, `SHORTEST_SPAN` ago or more.
 
-    A job shorter than that has none: its mean is all there is to say of it.
+    A job shorter than that has none, only a mean.
 
-    Clock and counter are read one after the other, and whoever reads may have to wait for a CPU in between. So each
+    Clock and counter are read one after the other, and the reader may have to wait for a CPU in between. So each
     look has the time before the counter was read and the time after, and a span goes from before the first to after
     the last: a rate may be a hair too low, and is never too high. One busy thread reads as 100 %, never as 103.
     """
@@ -31,7 +31,7 @@ class CpuPercent:
         self._most = 100.0 * (os.cpu_count() or 1)
 
     def update(self, before: float, seconds: float, after: float) -> float | None:
-        """The rate by now, or None when it is too early to tell; the counter was read between `before` and `after`."""
+        """The rate by now, or None when it is too early for one; the counter was read between `before` and `after`."""
         span = after - self._since
         if span < max(SHORTEST_SPAN - _EARLY, self._coarse):
             return None

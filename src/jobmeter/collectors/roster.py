@@ -1,4 +1,4 @@
-"""The processes of a job one by one: all that live, and of the dead the costliest."""
+"""The processes of a job one by one: all that run, and of the ended ones the costliest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EndedProcesses:
             del self._costliest[LISTED:]
 
     def listed_with(self, living: list[ProcessUse]) -> list[ProcessUse]:
-        """The costliest first, dead or alive; the rest as one last entry with pid 0."""
+        """The costliest first, ended or not; the rest as one last entry with pid 0."""
         everyone = sorted([*self._costliest, *living], key=_cost, reverse=True)
         rest = [*self._rest, *everyone[LISTED:]]
         return everyone[:LISTED] + ([_together(rest)] if rest else [])
@@ -39,9 +39,9 @@ class EndedProcesses:
 def end_between(lived: float, gone: float, *, announced: bool = False) -> float:
     """When a process ended that was alive at `lived` and had ended by the look at `gone`.
 
-    The kernel keeps no time of the end. It may lie anywhere between two looks at moments of the meter's
-    choice: then the middle is at most half the gap off, and right on average. A look that an end gave
-    rise to is another matter: the main process ended just then, and often because the last of its
+    The kernel records no time of the end. It may lie anywhere between two looks at moments of the meter's
+    choice: then the middle is at most half the gap off, and right on average. A look that was caused
+    by an end is different: the main process ended just then, and often because the last of its
     children did. Then the later look is the better estimate.
     """
     return gone if announced else (lived + gone) / 2
@@ -66,7 +66,7 @@ def _boot_time() -> float:
 
 
 class Roster:
-    """Bounded by the processes that live: the dead are kept as the costliest and a sum.
+    """Bounded by the processes that run: ended ones are stored as the costliest and a sum.
 
     Times and CPU are those of the measurement: what a process did before it began is left out.
     """
@@ -74,14 +74,14 @@ class Roster:
     def __init__(
         self,
         machine: Machine,
-        known: dict[int, str],
+        names: dict[int, str],
         *,
         announced: int | None = None,
         clock: Callable[[], float] = _boot_time,
     ) -> None:
-        """`known` are command lines by pid that need not be read; the end of `announced` is looked at as it happens."""
+        """`names` are command lines by pid that need not be read; the end of `announced` is reported as it happens."""
         self._machine = machine
-        self._known = known
+        self._names = names
         self._announced = announced
         self._clock = clock
         self._began = self._lived = clock()  # everyone in `_live` that has not ended was alive at `_lived`
@@ -89,20 +89,20 @@ class Roster:
         self._ended = EndedProcesses()
 
     def begin(self, present: list[Process]) -> None:
-        """Take those who already run: what they used so far is not counted."""
+        """Add processes that already run: what they used so far is not counted."""
         self.update(present, [])
         for entry in self._live.values():
             entry.base = entry.process.stat.user + entry.process.stat.system
 
     def nothing_ran(self) -> None:
-        """No process of the job ran since the last look: none ended, and all live on."""
+        """No process of the job ran since the last look: none ended."""
         self._lived = self._clock()
 
     def update(self, present: list[Process], vanished: list[Process]) -> None:
-        """Take a look at the job: who is there, as a zombie too, and who was at the last look and is gone."""
+        """Take the present processes, zombies included, and those that vanished since the last look."""
         now = self._clock()
-        gone = [entry for process in vanished if (entry := self._live.pop(process.identity, None)) is not None]
-        ended = [entry for entry in gone if entry.ended is None]
+        removed = [entry for process in vanished if (entry := self._live.pop(process.identity, None)) is not None]
+        ended = [entry for entry in removed if entry.ended is None]
         for process in present:
             entry = self._live.get(process.identity)
             stat = process.stat
@@ -120,15 +120,15 @@ class Roster:
         announced = any(entry.process.identity.pid == self._announced for entry in ended)
         for entry in ended:
             entry.ended = end_between(max(self._lived, entry.since), now, announced=announced)
-        for entry in gone:
+        for entry in removed:
             self._ended.add(self._use(entry))
         self._lived = now
 
     def _read_cmd(self, process: Process, *, few: bool) -> str:
-        """The command line; of many processes that did nothing so far, the name will do."""
+        """The command line; for one of many processes that did nothing so far, the name."""
         pid = process.identity.pid
-        if pid in self._known:
-            return self._known[pid]
+        if pid in self._names:
+            return self._names[pid]
         try:
             if not few and not process.stat.user + process.stat.system:
                 return procfs.parse_cmdline(b"", process.stat.comm)
@@ -141,7 +141,7 @@ class Roster:
 
     def live(self) -> list[ProcessUse]:
         """Every process that has not ended."""
-        # Any thread may ask.
+        # Any thread may call this.
         return [self._use(entry) for entry in list(self._live.values()) if entry.ended is None]
 
     def listed(self) -> list[ProcessUse]:

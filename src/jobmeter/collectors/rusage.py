@@ -9,7 +9,7 @@ from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 CPU = Measurement(
     "rusage_cpu_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
-    "CPU time of the job's processes, except those that nobody waited for.",
+    "CPU time of the job's processes, except those that were not waited for.",
 )  # fmt: skip
 USER = Measurement(
     "rusage_user_seconds", "seconds", Kind.COUNTER, Across.SUM, Quality.AT_LEAST,
@@ -21,11 +21,11 @@ SYSTEM = Measurement(
 )  # fmt: skip
 MAXRSS = Measurement(
     "rusage_maxrss", "bytes", Kind.GAUGE, Across.MAX, Quality.AT_LEAST,
-    "The largest resident size any one process of the job had, except those that nobody waited for.", Gauge.MARK,
+    "The largest resident size any one process of the job had, except those that were not waited for.", Gauge.MARK,
 )  # fmt: skip
 
 _NOISE = 1.1
-"""A mark this close to the launcher's size is the launcher's."""
+"""A maximum this close to the launcher's size is the launcher's own."""
 
 
 class RusageCollector:
@@ -38,7 +38,7 @@ class RusageCollector:
 
     def open(self, target: Target, wanted: frozenset[str]) -> RusageSource:
         if target.root_is_job:
-            raise NoData("only the parent of a process is told what it used")
+            raise NoData("the kernel reports it only to the parent of a process")
         return RusageSource()
 
 
@@ -50,11 +50,13 @@ class RusageSource:
         if not ending.reaped:
             return {}
         readings: Readings = {
-            CPU.key: [round(who.user_seconds + who.system_seconds, 6) for who in ending.reaped],
-            USER.key: [who.user_seconds for who in ending.reaped],
-            SYSTEM.key: [who.system_seconds for who in ending.reaped],
+            CPU.key: [round(process.user_seconds + process.system_seconds, 6) for process in ending.reaped],
+            USER.key: [process.user_seconds for process in ending.reaped],
+            SYSTEM.key: [process.system_seconds for process in ending.reaped],
         }
-        largest = [who.maxrss_bytes for who in ending.reaped if who.maxrss_bytes > ending.launcher_bytes * _NOISE]
+        largest = [
+            process.maxrss_bytes for process in ending.reaped if process.maxrss_bytes > ending.launcher_bytes * _NOISE
+        ]
         if largest:
             readings[MAXRSS.key] = largest
         return readings

@@ -49,7 +49,7 @@ class Task(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """The task as JSON has it; `from_json` is the way back."""
-        return {**self._asdict(), "requirement": self.requirement.asked(), "measure": self.measure._asdict()}
+        return {**self._asdict(), "requirement": self.requirement.requested(), "measure": self.measure._asdict()}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Task:

@@ -1,1 +1,1 @@
-"""Exchange with others: runs that other tools recorded come in, our own go out as tables."""
+"""Import of runs that other tools recorded, and export of our own as tables."""

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from jobmeter.errors import UsageError
 from jobmeter.exchange.detect import FORMATS, recognise
 from jobmeter.exchange.duct import info_path
-from jobmeter.exchange.foreign import Items, Run, Unusable
+from jobmeter.exchange.foreign import ForeignRun, Items, UnusableRow
 from jobmeter.store import Store
 from jobmeter.store.index.tables import job_metadata
 
@@ -34,7 +34,7 @@ class InputFile(NamedTuple):
 
 
 class ImportCounts(NamedTuple):
-    """What became of the runs in a file."""
+    """How many runs of a file were added, known, unusable or unfinished."""
 
     new: int = 0
     known: int = 0
@@ -61,7 +61,7 @@ def _open(path: str) -> BinaryIO:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             raise UsageError(f"{path}: is a directory. Name the files in it, for example {path.rstrip('/')}/*")
-        file = open(path, "rb")  # noqa: SIM115 - closed by whoever reads it
+        file = open(path, "rb")  # noqa: SIM115 - closed by the reader
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     return file if stat.S_ISREG(mode) else _spooled(file)
@@ -72,8 +72,8 @@ def _standard_input() -> BinaryIO:
 
 
 def _spooled(stream: BinaryIO) -> BinaryIO:
-    """A copy of what comes through a pipe: it is read twice."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever reads it
+    """A copy of what is read from a pipe: it is needed twice."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the reader
     with stream:
         shutil.copyfileobj(stream, copy)
     copy.seek(0)
@@ -81,7 +81,7 @@ def _spooled(stream: BinaryIO) -> BinaryIO:
 
 
 def items(file: InputFile) -> Items:
-    """What a file holds. UsageError now, and not when others are stored already, for one that cannot be read at all."""
+    """The items of a file. UsageError before anything is stored, for a file that cannot be read at all."""
     contents = FORMATS[file.kind].read(file.name, file.file)
     return itertools.chain(list(itertools.islice(contents, 1)), contents)
 
@@ -89,7 +89,7 @@ def items(file: InputFile) -> Items:
 def add_runs(store: Store, contents: Items, warn: Callable[[str], None]) -> ImportCounts:
     """Add the runs that the store does not have yet; warn of each that cannot be used, and go on."""
     counts = {"new": 0, "known": 0, "unusable": 0, "unfinished": 0}
-    waiting: dict[str, Run] = {}
+    waiting: dict[str, ForeignRun] = {}
 
     def add_waiting() -> None:
         new = _missing(store, waiting)
@@ -102,10 +102,10 @@ def add_runs(store: Store, contents: Items, warn: Callable[[str], None]) -> Impo
         waiting.clear()
 
     for item in contents:
-        if isinstance(item, Unusable):
+        if isinstance(item, UnusableRow):
             counts["unusable"] += 1
             warn(f"{item.where}: {item.why}")
-        elif not isinstance(item, Run):
+        elif not isinstance(item, ForeignRun):
             counts["unfinished"] += 1
         elif item.record["id"] in waiting:
             counts["known"] += 1
@@ -118,7 +118,7 @@ def add_runs(store: Store, contents: Items, warn: Callable[[str], None]) -> Impo
     return ImportCounts(**counts)
 
 
-def _missing(store: Store, runs: dict[str, Run]) -> list[Run]:
+def _missing(store: Store, runs: dict[str, ForeignRun]) -> list[ForeignRun]:
     """Those of the runs that the store does not have."""
     ids, stored_ids = list(runs), set()
     for begin in range(0, len(ids), _IDS_AT_ONCE):

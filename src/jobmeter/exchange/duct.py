@@ -1,6 +1,6 @@
 """Reads the logs of con-duct (schema 0.2): `PREFIXinfo.json`, and beside it `PREFIXusage.jsonl` or `usage.json`.
 
-con-duct asks `ps`, so its CPU percentage of a process is the mean over that process's life, and its memory counts
+con-duct runs `ps`, so its CPU percentage of a process is the mean over that process's life, and its memory counts
 shared pages once in each process.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jobmeter.exchange.cells import MOST_BYTES, MOST_PERCENT, MOST_SECONDS, BadCell, checked, checked_moment, moment
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, gauge, run_of
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Measurement, Outcome, Status
 
@@ -69,11 +69,11 @@ def read(path: str, file: BinaryIO) -> Items:
             raise BadCell("is not an info.json of con-duct")
         yield run_of(_facts(path, info))
     except UnicodeDecodeError:
-        yield Unusable(path, "is not UTF-8 text")
+        yield UnusableRow(path, "is not UTF-8 text")
     except ValueError as error:
-        yield Unusable(path, f"is not whole JSON ({error})")
+        yield UnusableRow(path, f"is not whole JSON ({error})")
     except BadCell as bad:
-        yield Unusable(path, str(bad))
+        yield UnusableRow(path, str(bad))
 
 
 def _facts(path: str, info: dict[str, Any]) -> Facts:
@@ -117,7 +117,7 @@ def _part(info: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _number(values: dict[str, Any], name: str, most: float) -> float | None:
-    """What stands there; None where con-duct writes null, or nothing."""
+    """The value; None where con-duct writes null, or nothing."""
     return None if values.get(name) is None else checked(values[name], name, most)
 
 
@@ -142,8 +142,8 @@ def _host(system: dict[str, Any]) -> Host:
         "memory_bytes": system.get("memory_total"),
         "kernel": kernel or None,
     }
-    known: Host = {name: value for name, value in host.items() if value is not None}  # type: ignore[assignment]
-    return known
+    present: Host = {name: value for name, value in host.items() if value is not None}  # type: ignore[assignment]
+    return present
 
 
 def _figures(summary: dict[str, Any], windows: list[JournalWindow]) -> Figures:

@@ -1,4 +1,4 @@
-"""Writes tables as CSV, JSON Lines or Parquet, row by row, to a file that appears only when it is whole."""
+"""Writes tables as CSV, JSON Lines or Parquet, row by row, to a file that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ FORMATS = {
 
 @contextlib.contextmanager
 def destination(path: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """Where the table goes: stdout, or a file that takes its place at the end, and never if something fails."""
+    """The output: stdout, or a file that is put in place at the end, and not if something fails."""
     if path is None:
         yield sys.stdout
         return
@@ -137,7 +137,7 @@ def destination(path: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
 
 
 def check_destination(path: str) -> None:
-    """UsageError, before any work, when the file cannot be made."""
+    """UsageError, before any work, when the file cannot be created."""
     directory = os.path.dirname(os.path.realpath(path))
     if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
         return

@@ -1,7 +1,7 @@
 """A run that another tool recorded, made into a run record of ours.
 
 Its figures keep keys of their own (`duct_…`, `nextflow_…`, `slurm_…`, `gnutime_…`) and carry their descriptions,
-so that nobody takes them for what jobmeter measured itself.
+so that they are not mistaken for what jobmeter measured itself.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 FILE_TIME = "the file's time of change"
 
 Figures = list[tuple[Measurement, dict[str, float]]]
-"""What was measured, each with what is known of it: peak, mean, total."""
+"""What was measured, each with its known statistics: peak, mean, total."""
 
 
-class Run(NamedTuple):
-    """One run to keep: its record, the descriptions of its measurements, its time series."""
+class ForeignRun(NamedTuple):
+    """One run to store: its record, the descriptions of its measurements, its time series."""
 
     record: Record
     described: Described
@@ -33,8 +33,8 @@ class Run(NamedTuple):
     notes: tuple[str, ...] = ()  # what of it could not be read
 
 
-class Unusable(NamedTuple):
-    """A row, or a whole log, that makes no run."""
+class UnusableRow(NamedTuple):
+    """A row, or a whole log, that cannot be made into a run."""
 
     where: str
     why: str
@@ -46,15 +46,15 @@ class Unfinished(NamedTuple):
     where: str
 
 
-Item = Union[Run, Unusable, Unfinished]
+Item = Union[ForeignRun, UnusableRow, Unfinished]
 Items = Iterator[Item]
 
 
 class Facts(NamedTuple):
-    """All that another tool tells of a run; None or empty is "it does not say"."""
+    """What another tool recorded of a run; None or empty is "not recorded"."""
 
     source: str
-    identity: tuple[str, ...]  # what tells this run from all others of this source
+    identity: tuple[str, ...]  # what distinguishes this run from all others of this source
     where: str  # file and line
     name: str
     outcome: Outcome
@@ -74,8 +74,8 @@ class Facts(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def run_of(facts: Facts) -> Run:
-    """The run that these facts tell of."""
+def run_of(facts: Facts) -> ForeignRun:
+    """The run that these facts describe."""
     summary = {
         measurement.key: {"unit": measurement.unit, "kind": measurement.kind.value, **fields}
         for measurement, fields in facts.figures
@@ -109,7 +109,7 @@ def run_of(facts: Facts) -> Run:
         wall_seconds=facts.wall_seconds,
         ended=ended,
     )
-    return Run(record, described, facts.windows, facts.notes)
+    return ForeignRun(record, described, facts.windows, facts.notes)
 
 
 def _both_ends(facts: Facts) -> tuple[float | None, float | None]:

@@ -9,7 +9,18 @@ from typing import BinaryIO, NamedTuple
 
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, clock, count, number
-from jobmeter.exchange.foreign import FILE_TIME, Facts, Figures, Item, Items, Unusable, counter, decoded, gauge, run_of
+from jobmeter.exchange.foreign import (
+    FILE_TIME,
+    Facts,
+    Figures,
+    Item,
+    Items,
+    UnusableRow,
+    counter,
+    decoded,
+    gauge,
+    run_of,
+)
 from jobmeter.model import Across, Measurement, Outcome, Quality, Status
 
 SOURCE = "gnutime"
@@ -45,7 +56,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (MAXRSS, CPU, USER, SYSTEM, READ, WRITE,
 
 
 class _Block(NamedTuple):
-    """One report: where it begins, and its lines as they stand."""
+    """One report: where it begins, and its lines."""
 
     line: int
     command: str
@@ -58,7 +69,7 @@ def fits(first_line: str, beginning: str) -> bool:
 
 
 def read(path: str, file: BinaryIO) -> Items:
-    """The runs in a file, which is all that tells them from others: GNU time notes neither host nor hour."""
+    """The runs in a file. Its path identifies them, because GNU time records neither host nor time."""
     blocks = list(_blocks(path, file))
     if not blocks:
         raise UsageError(f"{path}: has no report of GNU `time -v`")
@@ -66,14 +77,14 @@ def read(path: str, file: BinaryIO) -> Items:
     made: list[Item] = []
     # The last was written when the file was; those before it no later than the next began.
     for order, block in reversed(list(enumerate(blocks))):
-        if isinstance(block, Unusable):
+        if isinstance(block, UnusableRow):
             made.append(block)
             ended = None
             continue
         try:
             facts = _facts(path, block, order, ended)
         except BadCell as bad:
-            made.append(Unusable(f"{path}: line {block.line}", str(bad)))
+            made.append(UnusableRow(f"{path}: line {block.line}", str(bad)))
             ended = None
             continue
         made.append(run_of(facts))
@@ -81,14 +92,14 @@ def read(path: str, file: BinaryIO) -> Items:
     yield from reversed(made)
 
 
-def _blocks(path: str, file: BinaryIO) -> Iterator[_Block | Unusable]:
+def _blocks(path: str, file: BinaryIO) -> Iterator[_Block | UnusableRow]:
     block: _Block | None = None
     before: str | None = None
     open_command = False
     for line, text in decoded(file):
         if text is None:
             if block is not None:
-                yield Unusable(f"{path}: line {line}", "is not UTF-8 text")
+                yield UnusableRow(f"{path}: line {line}", "is not UTF-8 text")
                 block = None
             continue
         if text.startswith(OPENING):
@@ -110,8 +121,8 @@ def _blocks(path: str, file: BinaryIO) -> Iterator[_Block | Unusable]:
         yield _torn(path, block)
 
 
-def _torn(path: str, block: _Block) -> Unusable:
-    return Unusable(f"{path}: line {block.line}", "the report that begins here has no end (no 'Exit status')")
+def _torn(path: str, block: _Block) -> UnusableRow:
+    return UnusableRow(f"{path}: line {block.line}", "the report that begins here has no end (no 'Exit status')")
 
 
 def _facts(path: str, block: _Block, order: int, ended: float | None) -> Facts:

@@ -23,7 +23,7 @@ from jobmeter.exchange.cells import (
     moment,
     number,
 )
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, decoded, gauge, run_of
 from jobmeter.model import Across, Measurement, Outcome, Requirement, Status
 
 SOURCE = "nextflow"
@@ -79,7 +79,7 @@ def fits(first_line: str, beginning: str) -> bool:
 def read(path: str, file: BinaryIO) -> Items:
     columns: list[str] | None = None
     delimiter = "\t"
-    seen: dict[tuple[str, ...], int] = {}
+    occurrences: dict[tuple[str, ...], int] = {}
     written = os.fstat(file.fileno()).st_mtime
     for line, text in decoded(file):
         where = f"{path}: line {line}"
@@ -90,7 +90,7 @@ def read(path: str, file: BinaryIO) -> Items:
             delimiter = "\t" if "\t" in (text or "") else ","
             continue
         if text is None:
-            yield Unusable(where, "is not UTF-8 text")
+            yield UnusableRow(where, "is not UTF-8 text")
             continue
         if not text.strip():
             continue
@@ -99,7 +99,7 @@ def read(path: str, file: BinaryIO) -> Items:
             csv.reader([text], delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
         )
         if len(cells) != len(columns):
-            yield Unusable(where, f"has {len(cells)} cells where the header has {len(columns)}")
+            yield UnusableRow(where, f"has {len(cells)} cells where the header has {len(columns)}")
             continue
         row = {name: cell.strip() for name, cell in zip(columns, cells) if cell.strip() not in ("", "-")}
         if row.get("status", "COMPLETED") in _UNFINISHED:
@@ -108,10 +108,10 @@ def read(path: str, file: BinaryIO) -> Items:
         try:
             identity = _identity(row)
             # A trace without hash and dates may hold equal rows; the second is another run.
-            seen[identity] = seen.get(identity, 0) + 1
-            yield run_of(_facts(where, row, (*identity, str(seen[identity])), written))
+            occurrences[identity] = occurrences.get(identity, 0) + 1
+            yield run_of(_facts(where, row, (*identity, str(occurrences[identity])), written))
         except BadCell as bad:
-            yield Unusable(where, str(bad))
+            yield UnusableRow(where, str(bad))
 
 
 def _identity(row: dict[str, str]) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ def _requirement(row: dict[str, str]) -> Requirement:
 def _figures(row: dict[str, str], wall: float | None) -> Figures:
     figures: Figures = []
     for name, level in LEVELS.items():
-        # A task gone before it was looked at has 0 here, which no process can have.
+        # A task that ended before it was sampled has 0 here, which no process can have.
         if name in row and (value := amount(row[name], name)) > 0:
             figures.append((level, {"peak": value}))
     if "%cpu" in row:

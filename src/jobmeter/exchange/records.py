@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, checked, moment
-from jobmeter.exchange.foreign import Items, Run, Unusable
+from jobmeter.exchange.foreign import ForeignRun, Items, UnusableRow
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Status
 from jobmeter.record.build import SCHEMA
@@ -58,13 +58,13 @@ def read(path: str, file: BinaryIO) -> Items:
         try:
             yield _run(json.loads(line, parse_constant=_no_number))
         except BadCell as bad:
-            yield Unusable(where, str(bad))
+            yield UnusableRow(where, str(bad))
         except (ValueError, RecursionError):
             torn = "" if line.endswith(b"\n") else ": it breaks off"
-            yield Unusable(where, f"is not whole JSON{torn}")
+            yield UnusableRow(where, f"is not whole JSON{torn}")
 
 
-def _run(entry: Any) -> Run:
+def _run(entry: Any) -> ForeignRun:
     if not isinstance(entry, dict) or "schema" not in entry:
         raise BadCell("is no run record")
     if entry["schema"] != SCHEMA:
@@ -89,7 +89,7 @@ def _run(entry: Any) -> Run:
     if not isinstance(described, dict):
         raise BadCell(f"run {entry['id']}: described is of the wrong kind")
     record: Any = entry
-    return Run(record, described, [_window(window) for window in windows])
+    return ForeignRun(record, described, [_window(window) for window in windows])
 
 
 def _no_number(text: str) -> None:

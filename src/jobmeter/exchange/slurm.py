@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, moment, number
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, Unusable, counter, decoded, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, decoded, gauge, run_of
 from jobmeter.exchange.slurm_job import SacctRow, outcome, requirement, state_of, still_runs
 from jobmeter.model import Across, Measurement, Quality, Status
 
@@ -62,12 +62,12 @@ def read(path: str, file: BinaryIO) -> Items:
     job_ids: set[str] = set()
     written = os.fstat(file.fileno()).st_mtime
     for job in _jobs(path, file):
-        if isinstance(job, Unusable):
+        if isinstance(job, UnusableRow):
             yield job
             continue
         where = f"{path}: line {job.line}"
         if not job.own and job.id in job_ids:
-            yield Unusable(where, f"a step of job {job.id} stands apart from it. Sort the rows by job")
+            yield UnusableRow(where, f"a step of job {job.id} is not next to its job. Sort the rows by job")
             continue
         job_ids.add(job.id)
         try:
@@ -76,11 +76,11 @@ def read(path: str, file: BinaryIO) -> Items:
             else:
                 yield run_of(_facts(where, job, written))
         except BadCell as bad:
-            yield Unusable(where, f"job {job.id}: {bad}")
+            yield UnusableRow(where, f"job {job.id}: {bad}")
 
 
-def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | Unusable]:
-    """Rows put together; a bad one costs its job only if it is the job's own."""
+def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | UnusableRow]:
+    """Rows grouped by job; a bad one makes its job unusable only if it is the job's own."""
     columns: list[str] | None = None
     job: SlurmJob | None = None
     for line, text in decoded(file):
@@ -91,19 +91,19 @@ def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | Unusable]:
                 raise UsageError(f"{where}: names no column JobID. Make it with `sacct -P`, without --noheader.")
             continue
         if text is None:
-            yield Unusable(where, "is not UTF-8 text")
+            yield UnusableRow(where, "is not UTF-8 text")
             continue
         if not text.strip():
             continue
         cells = text.split("|")
         if len(cells) != len(columns):
-            yield Unusable(where, f"has {len(cells)} cells where the header has {len(columns)}")
+            yield UnusableRow(where, f"has {len(cells)} cells where the header has {len(columns)}")
             continue
         row = {name: cell.strip() for name, cell in zip(columns, cells) if cell.strip() not in _UNKNOWN}
         name = next((row[column] for column in _IDS if column in row), "")
         base, _, step = name.partition(".")
         if not base:
-            yield Unusable(where, "has no job id")
+            yield UnusableRow(where, "has no job id")
         elif job is not None and step and base == job.id:
             job.steps.append({**row, "step": step})
         else:
@@ -145,7 +145,7 @@ def _facts(where: str, job: SlurmJob, written: float) -> Facts:
 
 
 def _occasion(row: SacctRow) -> tuple[str, ...]:
-    """When it was: job ids begin anew some day, and a requeued job keeps its own."""
+    """The time of the run: job ids are reused some day, and a requeued job keeps its id."""
     for name in ("start", "submit", "end"):
         if name in row:
             return (row[name],)
@@ -164,7 +164,7 @@ def _wall(row: SacctRow) -> float | None:
 
 def _figures(job: SlurmJob, *, ended_by_itself: bool) -> Figures:
     figures: Figures = []
-    # Of one that was killed, nobody waited for the processes: Slurm then reports the CPU time of the shell alone.
+    # The processes of a killed job were not waited for: Slurm then reports the CPU time of the shell alone.
     trust = Quality.SAMPLED if ended_by_itself else Quality.AT_LEAST
     quality = _quality([step for step in job.steps if step["step"] != "extern"])
     rows = [*job.steps, job.own]
@@ -172,7 +172,7 @@ def _figures(job: SlurmJob, *, ended_by_itself: bool) -> Figures:
         if peak := _largest(rows, name):
             figures.append((level._replace(quality=quality), {"peak": peak}))
     for name, time in _TIMES.items():
-        # No program runs for 0 µs: that is Slurm's "not known".
+        # No program runs for 0 µs: that is how Slurm writes "unknown".
         if seconds := _seconds(job, name):
             figures.append((time._replace(quality=trust), {"total": seconds}))
     for name, most in _LARGEST.items():
@@ -196,7 +196,7 @@ def _largest(rows: list[SacctRow], name: str) -> int:
 
 
 def _seconds(job: SlurmJob, name: str) -> float:
-    """The job's own row sums up its steps; where it is missing, so do we."""
+    """The job's own row, which sums up its steps; where it is missing, the sum is computed here."""
     if name in job.own:
         return round(clock(job.own[name], name), 6)
     return round(sum(clock(step[name], name) for step in job.steps if name in step), 6)

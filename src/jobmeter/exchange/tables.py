@@ -29,7 +29,7 @@ _WHOLE = ("exit_code", "signal", *(figure.name for figure in HEADLINE if figure.
 
 
 class Column(NamedTuple):
-    """A column: its name and what stands in it: text, time, whole or number."""
+    """A column: its name and the type of its values: text, time, whole or number."""
 
     name: str
     type: str

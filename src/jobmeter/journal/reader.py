@@ -27,12 +27,12 @@ class JournalWindow(NamedTuple):
 
 
 class Journal(NamedTuple):
-    """All that is kept of one run."""
+    """The journal of one run."""
 
     header: Header
     windows: list[JournalWindow]
     processes: list[tuple[float, list[Any]]]  # (seconds, the processes that lived then)
-    record: Record | None  # None: its writer did not come to the end
+    record: Record | None  # None: its writer was stopped before the end
     problems: list[str]  # lines that could not be read, with their numbers
 
 
@@ -96,7 +96,7 @@ def unreadable(path: str, number: int, line: bytes) -> str:
 def final_record(record: Any) -> Any:
     """The record that ended a journal, `detached` where it says `running`.
 
-    Whoever writes a record measures no longer: earlier versions called a run so when `attach` was stopped.
+    A record is written when measuring has ended: earlier versions wrote `running` when `attach` was stopped.
     """
     outcome = record.get("outcome") if isinstance(record, dict) else None
     if isinstance(outcome, dict) and outcome.get("status") == Status.RUNNING:
@@ -112,14 +112,14 @@ def apply_labels(labels: dict[str, Any], changes: Any) -> dict[str, Any]:
 
 def _read(path: str, location: RunLocation | None) -> Iterator[Journal]:
     reading = _Reading(path, read_shared(path) if location is not None and location.offset else {})
-    wanted = location.run_id if location is not None else None
+    run_id = location.run_id if location is not None else None
     try:
         with open(path, "rb") as file:
             file.seek(location.offset if location is not None else 0)
             for number, line in enumerate(file, start=location.line if location is not None else 1):
                 ended = reading.take(number, line)
-                if ended is not None and wanted is not None and ended == wanted:
-                    yield reading.runs.pop(wanted).journal
+                if ended is not None and run_id is not None and ended == run_id:
+                    yield reading.runs.pop(run_id).journal
                     return
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from None
@@ -140,7 +140,7 @@ class _Run:
 
 
 class _Reading:
-    """Takes line after line and gives each to the run it is of."""
+    """Takes line after line and assigns each to its run."""
 
     def __init__(self, path: str, shared: dict[str, Any]) -> None:
         self.runs: dict[str, _Run] = {}
@@ -191,7 +191,7 @@ class _Reading:
     def _give(self, number: int, line: bytes, entry: Any) -> str | None:
         run = self._current
         if run is None:
-            return None  # its header could not be read, and that was told
+            return None  # its header could not be read, and that was reported
         journal, columns = run.journal, run.columns
         if isinstance(entry, list) and columns is not None and len(entry) == len(columns) + 2:
             journal.windows.append(JournalWindow(entry[0], entry[1], dict(zip(columns, entry[2:]))))
@@ -205,5 +205,5 @@ class _Reading:
         else:
             journal.problems.append(unreadable(self._path, number, line))
             if not line.startswith(_NO_COLUMNS):
-                run.columns = None  # they may have been declared anew in this line
+                run.columns = None  # they may have been declared again in this line
         return None

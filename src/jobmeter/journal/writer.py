@@ -9,7 +9,7 @@ follow have in common. Each header begins a run, and the lines after it are of t
 `{"run": id}` says that those which follow are of an earlier one, so that runs may overlap.
 
 What may be appended to a run at any time, also by others: `{"labels": {…}, "run": id}`
-changes labels (null takes one away), `{"removed": id}` takes the run out of its file.
+changes labels (null removes one), `{"removed": id}` removes the run from its file.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class RunJournal(Protocol):
 
 
 class JournalFile:
-    """A file that only grows. A failure to write is told once, through `failed`, and never raised."""
+    """A file that only grows. A failure to write is reported once, through `failed`, and never raised."""
 
     def __init__(self, path: str, shared: Mapping[str, Any] | None = None) -> None:
-        """Make the file; StoreError when the store cannot be written.
+        """Create the file; StoreError when the store cannot be written.
 
         `shared` is what the headers of its many runs have in common; None for a file of one run.
         """
         self.path = path
         self.failed: str | None = None
         self.shared = shared
-        self._current = ""  # the run that lines without a word about it are of
+        self._current = ""  # the run to which lines without `run` belong
         self._lock = threading.Lock()
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -66,8 +66,8 @@ class JournalFile:
 
     def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
         """The header of a run; the lines that follow are of it."""
-        known = self.shared or {}
-        header = {key: value for key, value in header.items() if key not in known or known[key] != value}
+        shared = self.shared or {}
+        header = {key: value for key, value in header.items() if key not in shared or shared[key] != value}
         with self._lock:
             self._current = run_id
             self._write(encode({"schema": SCHEMA, **header}))
@@ -91,7 +91,7 @@ class JournalFile:
             self._fail(error)
 
     def sync(self) -> None:
-        """Have what was written survive a crash of the machine."""
+        """Sync the file, so that what was written survives a crash of the machine."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -108,7 +108,7 @@ class JournalWriter:
     """Writes one run, to a file of its own or into a `shared` one. No failure is raised: the job goes on."""
 
     def __init__(self, store: str, run_id: str, shared: RunJournal | None = None) -> None:
-        """Make the file; StoreError when the store cannot be written."""
+        """Create the file; StoreError when the store cannot be written."""
         self._run_id = run_id
         self._own = JournalFile(journal_path(store, run_id)) if shared is None else None
         self._file: RunJournal = self._own or shared  # type: ignore[assignment]  # one of them is there
@@ -142,7 +142,7 @@ class JournalWriter:
         self.sync()
 
     def sync(self) -> None:
-        """Have what was written survive a crash of the machine."""
+        """Sync the file, so that what was written survives a crash of the machine."""
         if self._own is not None:
             self._own.sync()
 
@@ -151,7 +151,7 @@ class JournalWriter:
             self._own.close()
 
     def discard(self) -> None:
-        """Leave nothing: the job never began."""
+        """Remove the journal: the job never began."""
         if self._own is None:
             self._file.append(self._run_id, {"removed": self._run_id})
             return
@@ -161,7 +161,7 @@ class JournalWriter:
 
 
 def shared_journal(store: str, name: str, shared: Mapping[str, Any]) -> JournalFile:
-    """A new file for many runs; `shared` is what their headers have in common. Whoever makes it syncs and closes it."""
+    """A new file for many runs; `shared` is what their headers have in common. The caller syncs and closes it."""
     return JournalFile(journal_path(store, name), shared)
 
 

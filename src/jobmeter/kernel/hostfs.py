@@ -11,7 +11,7 @@ class CpuTime(NamedTuple):
     """Seconds, all cores together."""
 
     busy: float  # spent on anything; idle and waiting for disks is not
-    stolen: float  # the part of it that a hypervisor had the CPUs for others
+    stolen: float  # the part of it in which a hypervisor used the CPUs for others
 
 
 def parse_cpu_time(content: str) -> CpuTime:
@@ -50,7 +50,7 @@ class Tasks(NamedTuple):
     """Of /proc/loadavg: processes and threads, of which each has a number of its own."""
 
     present: int
-    newest: int  # the number that was given out last; begins anew after the highest
+    newest: int  # the number that was assigned last; restarts after the highest
 
 
 def parse_tasks(content: str) -> Tasks:
@@ -66,7 +66,7 @@ def read_tasks(machine: Machine) -> Tasks:
 
 
 def read_highest_pid(machine: Machine) -> int:
-    """The number of tasks begins anew after this one."""
+    """The highest number of a task; after it, numbers restart."""
     return int(read_text(f"{machine.proc}/sys/kernel/pid_max"))
 
 
@@ -118,7 +118,7 @@ def parse_memory_hints(content: bytes) -> MemoryHints:
         except ValueError:
             raise ValueError(f"not a line of /proc/meminfo: {line!r}") from None
 
-    # Pages on their way out are in SwapCached still, and in no process's resident size any more.
+    # Pages that are being swapped out are still in SwapCached, and no longer in a process's resident size.
     swapped = number(b"SwapTotal") - number(b"SwapFree")
     pool = number(b"HugePages_Total") * number(b"Hugepagesize")
     free = number(b"HugePages_Free") * number(b"Hugepagesize")

@@ -1,4 +1,4 @@
-"""A network namespace that is held: its interfaces can be read to the end, also after its last process."""
+"""A network namespace held by a descriptor: its interfaces can be read even after its last process has ended."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class NetworkNamespace:
                 raise NoData("it has no network of its own")
             self._descriptor = os.open(f"{machine.proc}/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise NoData(f"the network of process {pid} cannot be looked at: {error.strerror}") from None
+            raise NoData(f"the network of process {pid} cannot be read: {error.strerror}") from None
 
     def traffic(self) -> Traffic:
-        """The interfaces, seen through the process; OSError once it has ended."""
+        """The interfaces, read through the process; OSError once it has ended."""
         return parse_interfaces(read_text(self._path))
 
     def last_traffic(self) -> Traffic:
@@ -41,7 +41,7 @@ class NetworkNamespace:
             except (OSError, ValueError) as error:
                 failed.append(error)
 
-        # In a thread of its own, which ends in there: whoever enters does not come back.
+        # In a thread of its own, which then ends: a thread that has entered the namespace stays in it.
         thread = threading.Thread(target=enter_and_read, name="jobmeter-netns")
         thread.start()
         thread.join()

@@ -46,7 +46,7 @@ class Event:
         self._descriptors = descriptors
 
     def read(self) -> int:
-        """The count so far, descendants included, dead and alive.
+        """The count so far, descendants included, ended or not.
 
         Hardware counters that had to share the CPU's registers are scaled up to their full time.
         """
@@ -64,7 +64,7 @@ class Event:
 def open_event(name: str, *threads: int, at_exec: bool = True) -> Event:
     """Count `name` of these threads, from their next exec on or from now; NoData where that is not allowed.
 
-    A thread that is gone by now is passed over.
+    A thread that has ended meanwhile is skipped.
     """
     number = _SYSCALL.get(os.uname().machine)
     if number is None:
@@ -84,7 +84,7 @@ def open_event(name: str, *threads: int, at_exec: bool = True) -> Event:
 def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *, user_only: bool) -> list[int]:
     flags = _INHERIT | (_DISABLED | _ENABLE_ON_EXEC if at_exec else 0)
     if user_only:
-        # What perf_event_paranoid 2 leaves to ordinary users. task-clock counts kernel time all the same.
+        # perf_event_paranoid 2 allows this to ordinary users. task-clock counts kernel time even so.
         flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV
     descriptors: list[int] = []
     try:

@@ -1,4 +1,4 @@
-"""A process by a descriptor: its end is seen, though it is not our child, and it is never another with its pid."""
+"""A process held by a descriptor: its end is reported though it is not our child, and its pid is never mistaken."""
 
 from __future__ import annotations
 

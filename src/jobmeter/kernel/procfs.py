@@ -82,7 +82,7 @@ _EXITING = 0x4  # PF_EXITING of linux/sched.h
 
 
 class Parentage(NamedTuple):
-    """What of /proc/PID/stat tells to whom a process belongs."""
+    """The fields of /proc/PID/stat that show to which job a process belongs."""
 
     state: str
     ppid: int
@@ -96,7 +96,7 @@ class Parentage(NamedTuple):
 
     @property
     def ending(self) -> bool:
-        """Whether it has ended, or is about to: it runs no more of its program."""
+        """Whether it has ended, or is about to: its program no longer runs."""
         return not self.alive or bool(self.flags & _EXITING)
 
 
@@ -114,7 +114,7 @@ def read_parentage(machine: Machine, pid: int) -> Parentage:
 
 
 class ProcessStatus(NamedTuple):
-    """What of /proc/PID/status is nowhere cheaper; bytes. A zombie has no memory lines."""
+    """The fields of /proc/PID/status that no cheaper file has; bytes. A zombie has no memory lines."""
 
     hwm: int | None
     swap: int | None
@@ -260,7 +260,7 @@ def read_schedstat(machine: Machine, pid: int, thread: int) -> int:
 
 
 def is_ending(machine: Machine, pid: int) -> bool:
-    """Whether the process is on its way out, or gone."""
+    """Whether the process is ending, or has ended."""
     try:
         stat = read_stat(machine, pid)
     except (OSError, ValueError):

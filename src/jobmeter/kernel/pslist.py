@@ -121,8 +121,8 @@ def read_ps() -> list[PsLine]:
 class ListedTree:
     """The descendants of `root`, followed over time through listings of the machine.
 
-    Where nobody adopts orphans (macOS) a process whose parent died is no longer below
-    the root: whoever was seen there once is a member until it ends.
+    Where there is no subreaper (macOS) a process whose parent ended is no longer below
+    the root: a process that was once listed there is a member until it ends.
     """
 
     def __init__(self, root: int) -> None:
@@ -138,25 +138,25 @@ class ListedTree:
         self.update(read_ps())
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """Who can still run, as of the last refresh; the root among them with `with_root`."""
+        """The processes that can still run, as of the last refresh; the root among them with `with_root`."""
         rooted = [self.root] if with_root and self.root is not None else []
         return [row.pid for row in (*rooted, *self.members.values()) if row.alive]
 
     def close(self) -> None:
-        """As a Tree has files to let go of."""
+        """Does nothing: a Tree has files to close."""
 
     def update(self, rows: list[PsLine]) -> None:
-        """Take a listing. `births` numbers the processes that had a pid; who is gone is in `vanished`, as last seen."""
+        """List the processes. `births` numbers those that had a pid; `vanished` has the ended, as last listed."""
         present = {row.pid: row for row in rows}
         self.root = present.get(self._root)
         children: dict[int, list[int]] = {}
         for row in rows:
             children.setdefault(row.ppid, []).append(row.pid)
-        known = [pid for pid, before in self.members.items() if pid in present and _same(before, present[pid])]
-        births = {pid: self.births[pid] for pid in known}
+        alive = [pid for pid, before in self.members.items() if pid in present and _same(before, present[pid])]
+        births = {pid: self.births[pid] for pid in alive}
         self.vanished = [before for pid, before in self.members.items() if pid not in births]
-        self.members = {pid: present[pid] for pid in known}
-        to_visit = [self._root, *known]
+        self.members = {pid: present[pid] for pid in alive}
+        to_visit = [self._root, *alive]
         while to_visit:
             for pid in children.get(to_visit.pop(), ()):
                 if pid not in self.members and pid != self._root:
@@ -168,5 +168,5 @@ class ListedTree:
 
 
 def _same(before: PsLine, now: PsLine) -> bool:
-    """Whether a pid is still the same process's: a younger one took it over, if it is not."""
+    """Whether a pid still belongs to the same process: a younger one may have got it."""
     return before.age is None or now.age is None or now.age >= before.age

@@ -28,7 +28,7 @@ def open_memory_files(machine: Machine, pids: list[int]) -> OpenFiles:
         try:
             names = os.listdir(directory)
         except OSError:
-            continue  # another user's process, or gone
+            continue  # another user's process, or it has ended
         for name in names:
             try:
                 path = f"{directory}/{name}"
@@ -57,7 +57,7 @@ def tmpfs_devices(mountinfo: str) -> set[int]:
 
 
 def unattached_segment_bytes(machine: Machine, creators: set[int]) -> int:
-    """Resident memory of the SysV segments that one of these pids made and that nobody has attached."""
+    """Resident memory of the SysV segments that one of these pids made and no process has attached."""
     try:
         return parse_sysvipc_shm(read_text(f"{machine.proc}/sysvipc/shm"), creators)
     except OSError:
@@ -83,7 +83,7 @@ _MOST_ENTRIES = 2000
 def has_new_file(machine: Machine, user: int, since: float) -> bool:
     """Whether this user has a file on a tmpfs that was changed after `since` (seconds since 1970).
 
-    Of a tmpfs with very many files, only the first ones are looked at.
+    Of a tmpfs with very many files, only the first ones are checked.
     """
     waiting = tmpfs_directories(read_text(f"{machine.proc}/self/mountinfo"))
     left = _MOST_ENTRIES
@@ -91,7 +91,7 @@ def has_new_file(machine: Machine, user: int, since: float) -> bool:
         try:
             entries = list(os.scandir(waiting.pop()))
         except OSError:
-            continue  # not for this user, or gone
+            continue  # not readable by this user, or removed
         for entry in entries[:left]:
             try:
                 status = entry.stat(follow_symlinks=False)

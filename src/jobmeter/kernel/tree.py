@@ -12,15 +12,15 @@ from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity, Stat, last_pid, parse_stat, read_stat
 
 _KEEP_OPEN = min(600, os.sysconf("SC_OPEN_MAX") // 2)
-"""Descriptors kept on files of /proc, by all trees together; most systems allow 1024 and the caller needs some."""
+"""The most files of /proc held open, by all trees together; most systems allow 1024 and the caller needs some."""
 
 
 _PASSES = 4
-"""How often a tree is read at a time at most, while processes of it end."""
+"""The most passes over a tree per refresh, while processes of it end."""
 
 
 class Process:
-    """One process and its open stat file: a kept descriptor never shows a pid's next owner."""
+    """One process and its open stat file: an open descriptor never shows a later process with the same pid."""
 
     __slots__ = ("_descriptor", "identity", "present", "stat")
 
@@ -39,7 +39,7 @@ class Process:
         return True
 
     def reread(self, machine: Machine) -> bool:
-        """Read `stat` anew; False when the process is gone."""
+        """Read `stat` again; False when the process has ended."""
         stat: Stat | None
         try:
             if self._descriptor >= 0:
@@ -56,11 +56,11 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it can still run: zombies only wait for their parent to notice."""
+        """Whether it can still run: zombies cannot."""
         return self.stat.state not in "ZX"
 
     def close(self) -> bool:
-        """Let go of the stat file; False if that was done before."""
+        """Close the stat file; False if it was closed before."""
         if self._descriptor < 0:
             return False
         os.close(self._descriptor)
@@ -79,12 +79,12 @@ class Tree:
         """Follow the descendants of `root`, with up to `keep_open` of their stat files held open.
 
         With `only_child` given, that is its one descendant so far, and the
-        processes already on the machine need not be looked at.
+        processes already on the machine need not be read.
         """
         self._machine = machine
         self._keep_open = keep_open
         self._last_pid = -1
-        self._known: set[int] = set()
+        self._visited: set[int] = set()
         self.members: dict[int, Process] = {}
         self.vanished: list[Process] = []
         stat = read_stat(machine, root)
@@ -92,16 +92,16 @@ class Tree:
         if keep_open:
             self.root.keep_open(machine)
         if only_child is not None:
-            self._known = self._present()
+            self._visited = self._present()
             self._adopt(only_child, read_stat(machine, only_child))
 
     def refresh(self, *, find_new: bool = True) -> None:
-        """Read every member anew and find new ones; who is gone is in `vanished` until next time.
+        """Read every member again and find new ones; those that ended are in `vanished` until next time.
 
-        Finding new ones takes a look at every process that was forked on the whole machine since the last time.
+        Finding new ones reads every process that was forked on the whole machine since the last time.
         """
         self.vanished = []
-        # Who is reaped between a reading of its parent and its own is in neither: then all are read once more.
+        # A process reaped between the reading of its parent and its own is in neither: then all are read again.
         for _ in range(_PASSES):
             if not self._reread():
                 break
@@ -110,12 +110,12 @@ class Tree:
         newest = last_pid(self._machine)
         if newest != self._last_pid or self.vanished:
             if newest < self._last_pid:
-                self._known = set(self.members)  # pids began anew: a stranger's may be the job's by now
+                self._visited = set(self.members)  # pids wrapped around: one that was another's may be the job's now
             self._last_pid = newest
             self._find_new()
 
     def _reread(self) -> bool:
-        """Read every member, parents first; True when some were gone."""
+        """Read every member, parents first; True when some had ended."""
         before = len(self.vanished)
         self.root.reread(self._machine)
         for pid, process in list(self.members.items()):
@@ -126,12 +126,12 @@ class Tree:
     def _find_new(self) -> None:
         present = self._present()
         strangers: dict[int, Stat] = {}
-        for pid in sorted(present - self._known):
+        for pid in sorted(present - self._visited):
             try:
                 strangers[pid] = read_stat(self._machine, pid)
             except (OSError, ValueError):
                 present.discard(pid)
-        self._known = present
+        self._visited = present
         grown = True
         while grown:
             grown = False
@@ -139,8 +139,8 @@ class Tree:
                 if stat.ppid in self.members or stat.ppid == self.root.identity.pid:
                     self._adopt(pid, strangers.pop(pid))
                     grown = True
-        # Whose parent was not listed yet is looked at again next time.
-        self._known -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
+        # A process whose parent was not listed yet is checked again next time.
+        self._visited -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
 
     def _present(self) -> set[int]:
         return {int(name) for name in os.listdir(self._machine.proc) if name.isdigit()}
@@ -153,8 +153,8 @@ class Tree:
 
     def _remove(self, pid: int) -> None:
         process = self.members.pop(pid)
-        # The pid may be in other hands by the next scan.
-        self._known.discard(pid)
+        # The pid may belong to another process by the next scan.
+        self._visited.discard(pid)
         Tree._kept_open -= process.close()
         self.vanished.append(process)
 

@@ -1,1 +1,1 @@
-"""Starts jobs, tells them signals, and ends them with everything they started."""
+"""Starts jobs, sends them signals, and ends them with everything they started."""

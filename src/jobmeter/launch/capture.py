@@ -28,7 +28,7 @@ class Capture:
         self.streams = Streams(stdout=self._tees[0][1], stderr=self._tees[1][1])
 
     def start(self) -> None:
-        """Begin to pass on; to be called once the job has its ends of the pipes."""
+        """Start copying; to be called once the job has its ends of the pipes."""
         for read, write, number, copy in self._tees:
             os.close(write)
             thread = threading.Thread(target=_tee, args=(read, number, copy), daemon=True)
@@ -36,13 +36,13 @@ class Capture:
             self._threads.append(thread)
 
     def finish(self, *, wait: bool) -> None:
-        """Pass on the rest; without `wait`, only what is there: someone else may hold the pipe for long."""
+        """Copy the rest; without `wait`, only what is there: another process may hold the pipe for long."""
         for thread in self._threads:
             thread.join(None if wait else 0.2)
 
 
 def _tee(source: int, stream: int, copy: int) -> None:
-    """Pass on to the stream and keep a copy. A full disk costs the copy; a closed stream is the job's to feel."""
+    """Write to the stream and to the file. A full disk ends the file only; a closed stream gives the job SIGPIPE."""
     copying = True
     while data := os.read(source, 65536):
         try:

@@ -34,7 +34,7 @@ def identity_of(machine: Machine, pid: int) -> Identity | None:
 
 
 def end_jobs(machine: Machine, jobs: Iterable[LeftJob], grace: float = GRACE) -> int:
-    """End all processes of these jobs that still live; returns of how many jobs there were some.
+    """End all processes of these jobs that still run; returns how many jobs had some.
 
     SIGTERM first, SIGKILL after `grace` seconds. They are not our children, so their end is polled.
     """

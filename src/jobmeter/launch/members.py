@@ -1,4 +1,4 @@
-"""The processes of a job whose shepherd may be gone, and with it the tree that they made up."""
+"""The processes of a job whose shepherd may have been killed, so that they no longer form a tree."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from jobmeter.kernel.procfs import Identity, Parentage, read_parentage
 
 
 class Members:
-    """Looked for anew at each `refresh`, by what is still known. A process once found is a member until it ends.
+    """Searched again at each `refresh`, by what is still known. A process once found is a member until it ends.
 
-    - Who was known before (`known`), and their descendants.
+    - The processes found before (at first `identities`), and their descendants.
     - Children of the shepherd, while it lives.
     - Children of `adopter`: of a process that serves this job alone, and is a subreaper.
-    - Who is in the job's cgroup (`group`, its directory).
-    - Who is in the session that the shepherd began, if it began one.
+    - Processes in the job's cgroup (`group`, its directory).
+    - Processes in the session that the shepherd began, if it began one.
     """
 
     def __init__(
         self,
         machine: Machine,
         shepherd: Identity,
-        known: Iterable[Identity],
+        identities: Iterable[Identity],
         *,
         group: str | None = None,
         adopter: int | None = None,
     ) -> None:
         self._machine = machine
         self._shepherd = shepherd
-        self._known = set(known)
+        self._identities = set(identities)
         self._group = group
         self._adopter = adopter
         self._session_is_ours = False
@@ -42,9 +42,9 @@ class Members:
     def refresh(self) -> None:
         present = self._processes()
         members = {
-            who.pid: parentage
-            for who in self._known
-            if (parentage := present.get(who.pid)) and parentage.start == who.start
+            identity.pid: parentage
+            for identity in self._identities
+            if (parentage := present.get(identity.pid)) and parentage.start == identity.start
         }
         parents = self._parents(present)
         session = self._session(present, members)
@@ -68,7 +68,7 @@ class Members:
                     members[pid] = others.pop(pid)
                     grown = True
         self._present = members
-        self._known = {Identity(pid, parentage.start) for pid, parentage in members.items()}
+        self._identities = {Identity(pid, parentage.start) for pid, parentage in members.items()}
         self.ended_children = [
             pid for pid, parentage in members.items() if not parentage.alive and parentage.ppid == os.getpid()
         ]
@@ -87,10 +87,10 @@ class Members:
         return ours if self._adopter is None else {*ours, self._adopter}
 
     def _session(self, present: dict[int, Parentage], members: dict[int, Parentage]) -> int:
-        """The number of the shepherd's session; -1 when it may be another's by now.
+        """The number of the shepherd's session; -1 when another session may have it by now.
 
         The kernel gives a number to no other process while a session has it. So it is the job's if one of the job
-        was seen in it, and from then on until a process has that number.
+        was found in it, and from then on until a process has that number.
         """
         number = self._shepherd.pid
         leader = present.get(number)
@@ -110,8 +110,8 @@ class Members:
         return parentage.start >= self._shepherd.start and pid not in (self._shepherd.pid, os.getpid())
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """Who can still run, as of the last refresh; the shepherd is never among them."""
+        """The processes that can still run, as of the last refresh; the shepherd is never among them."""
         return [pid for pid, parentage in self._present.items() if parentage.alive]
 
     def close(self) -> None:
-        """As a Tree has files to close."""
+        """Does nothing: a Tree has files to close."""

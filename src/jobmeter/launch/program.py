@@ -1,4 +1,4 @@
-"""Finding the program that a command names, as a shell would, and saying why not."""
+"""Finding the program that a command names, as a shell would, and the error when it cannot be executed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_interpreter(path: str, command: list[str], directory: str | None) -> tu
     """What to execute for `command`: a text without a `#!` line is for sh, as in every shell."""
     file_path = os.path.join(directory or "", path)
     if not os.access(file_path, os.X_OK):
-        return path, command  # the kernel will say why
+        return path, command  # the kernel will report why
     try:
         with open(file_path, "rb") as file:
             beginning = file.read(256)
@@ -42,7 +42,7 @@ def with_interpreter(path: str, command: list[str], directory: str | None) -> tu
 
 
 def refusal(path: str, code: int) -> JobmeterError:
-    """The error for what the kernel said when it was to execute `path` in its directory."""
+    """The error for the code that execve(2) returned for `path`."""
     if code == errno.ENOENT and os.path.exists(path):
         # The file is there: it is its interpreter that is missing.
         return CommandNotFound(f"{path}: its interpreter (the first line's #! program, or the loader) is missing")

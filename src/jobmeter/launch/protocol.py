@@ -1,4 +1,4 @@
-"""What the shepherd and jobmeter say to each other. Keep in step with shepherd.c."""
+"""The messages between the shepherd and jobmeter. Keep in step with shepherd.c."""
 
 from __future__ import annotations
 

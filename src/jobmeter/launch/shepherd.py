@@ -1,6 +1,6 @@
 """The shepherd in Python, for machines that the compiled one was not made for.
 
-Same words as shepherd.c, which explains why there is one. A process forked from
+The same protocol as shepherd.c, which explains why there is one. A process forked from
 here begins at the size of this interpreter, so `ru_maxrss` says nothing below it.
 It is run by path, as a program, and imports only what it must.
 """
@@ -60,7 +60,7 @@ def become_the_job(control: int, status: int, directory: str, program: str, argv
 
 
 def next_ended() -> tuple[int, tuple[int, int, resource.struct_rusage] | None]:
-    """The next process to end, left as it is for a last look; reaped already on macOS before Python 3.13."""
+    """The next process to end, left a zombie for a last reading; reaped already on macOS before Python 3.13."""
     if not hasattr(os, "waitid"):
         reaped = os.wait4(-1, 0)
         return reaped[0], reaped
@@ -70,12 +70,12 @@ def next_ended() -> tuple[int, tuple[int, int, resource.struct_rusage] | None]:
 
 
 def reap(job: int, control: int, status: int) -> bool:
-    """Wait for one process and tell of it; False when none is left."""
+    """Wait for one process and report it; False when none is left."""
     try:
         pid, reaped = next_ended()
     except ChildProcessError:
         return False
-    with contextlib.suppress(OSError):  # a reader that died is not the job's concern
+    with contextlib.suppress(OSError):  # a reader that ended does not affect the job
         if pid == job:
             os.write(status, Message(EXITED, job).pack())
             os.read(control, 1)

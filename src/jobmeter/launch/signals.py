@@ -25,7 +25,7 @@ _SI_KERNEL = 0x80  # the terminal sent it, to the whole foreground group
 
 
 class JobProcesses:
-    """All processes of a job, to send them signals. Looks for them anew each time."""
+    """All processes of a job, to send them signals. Searches for them each time."""
 
     def __init__(self, machine: Machine, root: int, *, with_root: bool, members: Members | None = None) -> None:
         """The descendants of `root`, or `members` of a job without such a root."""
@@ -43,7 +43,7 @@ class JobProcesses:
 
     def running(self) -> list[int]:
         with self._lock:
-            with contextlib.suppress(NoData):  # `ps` failed: then as last seen
+            with contextlib.suppress(NoData):  # `ps` failed: then as last listed
                 self._tree.refresh()
             return self._tree.running_pids(with_root=self._with_root)
 
@@ -63,7 +63,7 @@ class JobProcesses:
 class Forwarder:
     """Hands signals that jobmeter receives to `receive(number, from_terminal)`, in a thread of its own.
 
-    sigwaitinfo tells who sent a signal. One from the terminal has reached the job already, which
+    sigwaitinfo reports who sent a signal. One from the terminal has reached the job already, which
     is in the same foreground group, and must not reach it twice.
     """
 
@@ -80,7 +80,7 @@ class Forwarder:
             try:
                 self._receive(number, from_terminal)
             except OSError:
-                continue  # no descriptor or memory to look for processes with: the next signal may fare better
+                continue  # no descriptor or memory to search for processes: the next signal may succeed
 
     def _next(self) -> tuple[int, bool]:
         if hasattr(signal, "sigwaitinfo"):

@@ -1,7 +1,7 @@
 """Starts a command under a shepherd of its own, held before it executes its program.
 
 Until then cgroup and perf events are put in place; so they count from the job's
-first instruction. See shepherd.c for what the shepherd is good for.
+first instruction. See shepherd.c for what the shepherd does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jobmeter.launch.program import find_program, refusal, with_interpreter
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _DEFAULT_AGAIN = [getattr(signal, name) for name in ("SIGCHLD", "SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
-"""SIGCHLD the shepherd needs; the other two Python ignores, and the job must not."""
+"""The shepherd needs SIGCHLD; Python ignores the other two, and the job must not."""
 
 
 @functools.cache
@@ -51,7 +51,7 @@ def has_compiled_shepherd() -> bool:
 
 _LONGEST_WAIT = 86400.0
 _REAPING = 1.0
-"""Seconds in which init, or whoever adopted the main process, is expected to wait for it."""
+"""Seconds in which init, or the subreaper that adopted the main process, is expected to wait for it."""
 
 
 class Streams:
@@ -79,7 +79,7 @@ class LaunchedJob:
         self._launcher_bytes: int | None = None
 
     def set_main(self, main: int) -> None:
-        """The main process waits before its exec. With a pidfd its end is seen also without a shepherd."""
+        """The main process waits before its exec. With a pidfd its end is reported also without a shepherd."""
         self.main = main
         with contextlib.suppress(NoData):
             self._pidfd = PidFd(main)
@@ -87,7 +87,7 @@ class LaunchedJob:
             self._launcher_bytes = self._shepherd_bytes()
 
     def execute(self) -> None:
-        """Have the job execute its program."""
+        """Let the job execute its program."""
         self._send_go()
 
     def may_be_reaped(self) -> None:
@@ -103,7 +103,7 @@ class LaunchedJob:
 
         EOFError when there are no more: every process ended.
         """
-        # poll() takes an int of milliseconds; whoever waits for longer asks again.
+        # poll() takes an int of milliseconds; a caller that waits for longer calls again.
         ready = self._poll.poll(None if timeout is None else min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
         descriptors = [descriptor for descriptor, _ in ready]
         if self._wake_read in descriptors:
@@ -119,11 +119,11 @@ class LaunchedJob:
         return message
 
     def wake(self) -> None:
-        """Have `next_message`, in whichever thread it waits, return at once."""
+        """Make `next_message`, in whichever thread it waits, return at once."""
         os.write(self._wake_write, b"w")
 
     def shepherd_was_killed(self, *, main_reaped: bool) -> bool:
-        """Whether EOFError came of a shepherd that was killed; one that is done waits for our last message."""
+        """Whether EOFError means that the shepherd was killed; one that is done waits for our last message."""
         if not main_reaped:
             return True
         if not THIS_MACHINE.has_proc():
@@ -134,7 +134,7 @@ class LaunchedJob:
             return True
 
     def leave_shepherd(self) -> None:
-        """The shepherd was killed: wait until its children have another parent, and read from it no more."""
+        """The shepherd was killed: wait until its children have another parent, and stop reading from it."""
         self._poll.unregister(self._status)
         if hasattr(os, "waitid"):
             with contextlib.suppress(ChildProcessError):
@@ -157,7 +157,7 @@ class LaunchedJob:
         return bool(poll.poll(0))
 
     def reap_main(self) -> protocol.Message:
-        """Without a shepherd: what can be known of the main process, which has ended."""
+        """Without a shepherd: what is known about the main process, which has ended."""
         if self._pidfd is not None:
             self._poll.unregister(self._pidfd.fileno())
         try:
@@ -174,7 +174,7 @@ class LaunchedJob:
         while (status := self._pidfd.wait_status()) is None and time.monotonic() < deadline:
             try:
                 if read_parentage(THIS_MACHINE, self.main).alive:
-                    break  # the number is another process's by now
+                    break  # the pid belongs to another process by now
             except (OSError, ValueError):
                 break
             time.sleep(0.005)
@@ -191,7 +191,7 @@ class LaunchedJob:
             return 0
 
     def close(self) -> None:
-        """End the shepherd. What is left of the job goes on, as a child of init."""
+        """End the shepherd. What is left of the job keeps running, as a child of init."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.shepherd, signal.SIGKILL)
         for descriptor in (self._control, self._status, self._wake_read, self._wake_write):
@@ -216,7 +216,7 @@ def spawn(
     """
     path, command = with_interpreter(find_program(command[0], environment), command, directory)
     with _pipe() as (control_read, control_write), _pipe() as (status_read, status_write):
-        # The child has no use for the other ends, and gets its own under their numbers. Duplicating a descriptor
+        # The child does not need the other ends, and gets its own under their numbers. Duplicating a descriptor
         # onto itself would pass it on as well, but not on macOS, nor with glibc before 2.29.
         passed = {control_read: control_write, status_write: status_read}
         arguments = [*map(str, passed.values()), directory or "", path, *command]

@@ -42,9 +42,9 @@ class Supervisor:
         before_reaping: Callable[[], None],
         find_members: Callable[[], Members],
     ) -> None:
-        """`find_members` is for a job whose shepherd was killed: it has no tree any more."""
+        """`find_members` is for a job whose shepherd was killed: its processes no longer form a tree."""
         self.wait_status: int | None = None
-        self.main_ended = False  # also when it is not known how
+        self.main_ended = False  # also when its exit code is unknown
         self.shepherd_killed = False
         self.reaped: protocol.Message | None = None
         self.ended_by: Status | None = None
@@ -64,7 +64,7 @@ class Supervisor:
         self._closed = False
 
     def wait(self) -> None:
-        """Return when every process has ended, or the job is over and leaves the rest to itself."""
+        """Return when every process has ended, or the main process has and the others are left running."""
         while True:
             try:
                 message = self._source.next_message(self._seconds_to_deadline())
@@ -114,7 +114,7 @@ class Supervisor:
             if self._processes is not None:
                 self._processes.close()
             self._processes = processes
-            # Signals sent meanwhile, to a tree whose root was gone, may have reached nobody.
+            # Signals sent meanwhile, to a tree whose root was gone, may have been lost.
             now = time.monotonic()
             for number in [number for number, when in self._forwarded.items() if now - when < _SAME_CALL]:
                 self._send(number)
@@ -126,7 +126,7 @@ class Supervisor:
         if self._machine.has_proc():
             members = self._find_members()
             return JobProcesses(self._machine, 0, with_root=False, members=members), members
-        # Who was orphaned cannot be found.
+        # Orphans cannot be found.
         return JobProcesses(self._machine, self._launched.main, with_root=True), None
 
     def _seconds_to_deadline(self) -> float | None:

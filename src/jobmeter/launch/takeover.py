@@ -11,17 +11,17 @@ from jobmeter.launch.signals import JobProcesses
 from jobmeter.launch.spawn import LaunchedJob
 
 _GAP = 0.05
-"""Seconds between two looks at the job's processes; nobody reports the end of those that are not our children."""
+"""Seconds between two looks at the job's processes: the end of those that are not our children is not reported."""
 _SHARE = 0.05
 """Share of the time that looking may take."""
 _CONFIRM = 3
-"""Looks in a row that find nobody. A process that forks and ends while /proc is listed can be missed by one."""
+"""Looks in a row that find no process. One can miss a process that forks and ends while /proc is listed."""
 
 
 class Takeover:
     """In place of the shepherd: `next_message` as that of `LaunchedJob`.
 
-    Of processes that became our children wait4 tells what they used. Of others only the end is seen.
+    For processes that became our children, wait4 reports what they used. For others, only the end is known.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class Takeover:
         self._main_to_reap = False
         self._next_look = 0.0
         self._running: list[int] = []
-        self._found_nobody = 0
+        self._empty_searches = 0
 
     def next_message(self, timeout: float | None = None) -> protocol.Message | None:
-        """What became known of the job; None when nothing did for a while, at most `timeout` seconds.
+        """The next event of the job; None when there was none for a while, at most `timeout` seconds.
 
         EOFError when every process has ended.
         """
@@ -54,7 +54,7 @@ class Takeover:
         if not self._main_ended and self._launched.main_has_ended(self._running):
             self._main_to_reap = True
             return protocol.Message(protocol.EXITED, self._launched.main)
-        if self._main_ended and self._found_nobody >= _CONFIRM:
+        if self._main_ended and self._empty_searches >= _CONFIRM:
             raise EOFError
         gap = max(self._next_look - time.monotonic(), 0.0)
         self._launched.pause(gap if timeout is None else min(gap, max(timeout, 0.0)))
@@ -63,7 +63,7 @@ class Takeover:
     def _look(self) -> None:
         began = time.monotonic()
         self._running = self._processes.running()
-        self._found_nobody = 0 if self._running else self._found_nobody + 1
+        self._empty_searches = 0 if self._running else self._empty_searches + 1
         now = time.monotonic()
         self._next_look = now + max(_GAP if self._running else _GAP / 5, (now - began) / _SHARE)
 

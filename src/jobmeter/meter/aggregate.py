@@ -35,7 +35,7 @@ def combine(measurement: Measurement, column: Column) -> Value | None:
     return column[-1]
 
 
-class GaugeSummary:
+class GaugeAggregate:
     """A level or a rate over time; each value with the seconds it stands for."""
 
     __slots__ = ("_histogram", "_seconds", "_weighted", "minimum", "peak")
@@ -48,7 +48,7 @@ class GaugeSummary:
         self._histogram: dict[int, float] = {}
 
     def add(self, value: Number, seconds: float) -> None:
-        """Add a value; one that was only seen, for no time known yet, counts 0 seconds."""
+        """Add a value that held for so many seconds; 0 when that is not known yet."""
         if value > self.peak:
             self.peak = value
         if value < self.minimum:
@@ -56,11 +56,11 @@ class GaugeSummary:
         if seconds > 0:
             self._weighted += value * seconds
             self._seconds += seconds
-            # Buckets of 1 %: as good as every value kept, and bounded.
+            # Buckets of 1 %: as good as storing every value, and bounded.
             bucket = round(math.log(value) / _BUCKET) if value > 0 else -10_000
             self._histogram[bucket] = self._histogram.get(bucket, 0.0) + seconds
 
-    def merge(self, later: GaugeSummary) -> None:
+    def merge(self, later: GaugeAggregate) -> None:
         self.peak = max(self.peak, later.peak)
         self.minimum = min(self.minimum, later.minimum)
         self._weighted += later._weighted
@@ -96,7 +96,7 @@ class GaugeSummary:
         }
 
 
-class MarkSummary:
+class MarkAggregate:
     """The highest value so far, as the kernel keeps it: it has no course over time, and so no mean."""
 
     __slots__ = ("_peak",)
@@ -107,7 +107,7 @@ class MarkSummary:
     def add(self, value: Number, seconds: float) -> None:
         self._peak = max(self._peak, value)
 
-    def merge(self, later: MarkSummary) -> None:
+    def merge(self, later: MarkAggregate) -> None:
         self._peak = max(self._peak, later._peak)
 
     def cell(self, unit: str) -> Any:
@@ -117,7 +117,7 @@ class MarkSummary:
         return {"peak": tidy(self._peak, unit)}
 
 
-class CounterSummary:
+class CounterAggregate:
     """A counter: what it grew by. One that falls was reset or misread, and yields nothing."""
 
     __slots__ = ("_first", "_last")
@@ -129,7 +129,7 @@ class CounterSummary:
     def add(self, value: Number, seconds: float) -> None:
         self._last = max(self._last, value)
 
-    def merge(self, later: CounterSummary) -> None:
+    def merge(self, later: CounterAggregate) -> None:
         self._last = max(self._last, later._last)
 
     @property
@@ -143,7 +143,7 @@ class CounterSummary:
         return {"total": tidy(self._last - self._first, unit)}
 
 
-class LabelSummary:
+class LabelAggregate:
     """A text: the last one, and which there were."""
 
     __slots__ = ("_distinct", "_last")
@@ -157,7 +157,7 @@ class LabelSummary:
         if len(self._distinct) < _MOST_LABELS:
             self._distinct[value] = None
 
-    def merge(self, later: LabelSummary) -> None:
+    def merge(self, later: LabelAggregate) -> None:
         for value in (*later._distinct, later._last):
             self.add(value, 0.0)
 
@@ -168,8 +168,8 @@ class LabelSummary:
         return {"last": self._last, "distinct": list(self._distinct)}
 
 
-class CategorySummary:
-    """One of a few: how often each was seen."""
+class CategoryAggregate:
+    """One of a few: how often each was read."""
 
     __slots__ = ("_counts",)
 
@@ -180,7 +180,7 @@ class CategorySummary:
         for name, count in value.items():
             self._counts[name] = self._counts.get(name, 0) + count
 
-    def merge(self, later: CategorySummary) -> None:
+    def merge(self, later: CategoryAggregate) -> None:
         self.add(later._counts, 0.0)
 
     def cell(self, unit: str) -> Any:
@@ -191,21 +191,21 @@ class CategorySummary:
         return {"share": self.cell(unit)}
 
 
-Summary = Union[GaugeSummary, MarkSummary, CounterSummary, LabelSummary, CategorySummary]
+Aggregate = Union[GaugeAggregate, MarkAggregate, CounterAggregate, LabelAggregate, CategoryAggregate]
 
 
-def new_summary(measurement: Measurement, first: Number = 0) -> Summary:
+def new_aggregate(measurement: Measurement, first: Number = 0) -> Aggregate:
     """An empty summary; a counter's begins at `first`."""
     kind = measurement.kind
     if kind is Kind.GAUGE:
-        return MarkSummary() if measurement.gauge is Gauge.MARK else GaugeSummary()
+        return MarkAggregate() if measurement.gauge is Gauge.MARK else GaugeAggregate()
     if kind is Kind.COUNTER:
-        return CounterSummary(first)
-    return LabelSummary() if kind is Kind.LABEL else CategorySummary()
+        return CounterAggregate(first)
+    return LabelAggregate() if kind is Kind.LABEL else CategoryAggregate()
 
 
 def tidy(value: Number, unit: str) -> Number:
-    """A number with no more digits than it has meaning."""
+    """A number rounded to the digits that carry meaning."""
     if unit in ("bytes", "count"):
         return round(value) if unit == "bytes" or value == round(value) else round(value, 2)
     return round(value, 2 if unit == "percent" else 6)

@@ -39,7 +39,7 @@ class Meter:
                 self._thread.start()
 
     def remove(self, watch: Watch) -> None:
-        """Sample it no more; a sample under way is finished first."""
+        """Stop sampling it; a sample in progress is finished first."""
         with self._changed:
             self._queue = [entry for entry in self._queue if entry[2] is not watch]
             heapq.heapify(self._queue)

@@ -6,7 +6,7 @@ Nothing here reads anything: what a reading stands for follows from the descript
 from __future__ import annotations
 
 from jobmeter.collectors.contract import Readings
-from jobmeter.meter.aggregate import CounterSummary, Summary, combine, new_summary
+from jobmeter.meter.aggregate import Aggregate, CounterAggregate, combine, new_aggregate
 from jobmeter.model import Gauge, Kind, Measurement, Number, Value
 
 _AT_THE_START = 0.1
@@ -27,8 +27,8 @@ class RunSummary:
         self._final = {m.key for m in measurements.values() if m.kind is Kind.COUNTER} | {
             m.key for m in measurements.values() if m.kind is Kind.GAUGE and m.gauge is not Gauge.LEVEL
         }
-        self._run: dict[str, Summary] = {}
-        self._window: dict[str, Summary] = {}
+        self._run: dict[str, Aggregate] = {}
+        self._window: dict[str, Aggregate] = {}
         self._held: dict[str, tuple[Number, float]] = {}  # level, since when
         self._read_at: dict[str, float] = {}
 
@@ -102,11 +102,11 @@ class RunSummary:
             self._summary_of(key).add(value, now - since)  # type: ignore[arg-type]
             self._held[key] = (value, now)
 
-    def _summary_of(self, key: str) -> Summary:
+    def _summary_of(self, key: str) -> Aggregate:
         """The summary of the present window."""
         summary = self._window.get(key)
         if summary is None:
             before = self._run.get(key)
-            first = before.last if isinstance(before, CounterSummary) else 0
-            summary = self._window[key] = new_summary(self._measurements[key], first)
+            first = before.last if isinstance(before, CounterAggregate) else 0
+            summary = self._window[key] = new_aggregate(self._measurements[key], first)
         return summary

@@ -7,7 +7,7 @@ FIRST = 0.01
 
 
 FIRST_WINDOW = 1.0
-"""The same for windows: what is known of a job reaches its journal early, should jobmeter be killed."""
+"""The same for windows: the first figures of a job reach its journal early, in case jobmeter is killed."""
 
 
 def next_offset(elapsed: float, interval: float, first: float = FIRST) -> float:

@@ -34,7 +34,7 @@ class Sample(NamedTuple):
 
 
 def _ignore(_: Any) -> None:
-    """Nobody listens."""
+    """For a watch without a listener."""
 
 
 class Watch:
@@ -115,7 +115,7 @@ class Watch:
                 self._next_peek = now + peek_gap(now - self.started, ran=ran)
 
     def reached_interval(self) -> float:
-        """The mean time between regular samples; the interval requested when there were too few to tell."""
+        """The mean time between regular samples; the interval requested when there were too few to compute it."""
         if self._regular_samples < 2:
             return self._interval
         return (self._last_regular - self._first_regular) / (self._regular_samples - 1)
@@ -128,7 +128,7 @@ class Watch:
                 self._first_regular = elapsed
 
     def sample_now(self) -> None:
-        """A sample outside the schedule: when something is known to have happened."""
+        """A sample outside the schedule: when something has happened."""
         with self._lock:
             if not self.finished:
                 self._sample(self._clock())
@@ -140,14 +140,14 @@ class Watch:
                 self._sample(self._clock(), levels=False)
 
     def end_levels(self) -> None:
-        """Every process of the job has ended: its levels held until now, and are read no more."""
+        """Every process of the job has ended: its levels held until now, and are no longer read."""
         with self._lock:
             self._job_ended = True
             self._summary.end_levels(self._clock())
 
     def _peek(self, now: float) -> bool:
         """Read the levels; returns whether the job ran since the last look."""
-        pulse = _first_known(self._pulses)
+        pulse = _first_answer(self._pulses)
         ran = pulse is None or pulse != self._peek_pulse or self._outran(pulse)
         self._peek_pulse = -1 if pulse is None else pulse
         if not ran:
@@ -160,8 +160,8 @@ class Watch:
         return ran
 
     def _sample(self, now: float, *, levels: bool = True) -> None:
-        pulse = _first_known(self._pulses)
-        # At times everything is read anew: reclaim and swap change a process that does not run.
+        pulse = _first_answer(self._pulses)
+        # At times everything is read again: reclaim and swap change a process that does not run.
         quiet = pulse is not None and pulse == self._pulse and now < self._read_anew_at and not self._outran(pulse)
         if not quiet:
             self._read_anew_at = now + _READ_ANEW
@@ -181,7 +181,7 @@ class Watch:
         for name, read in reads.items():
             try:
                 values |= self._summary.add(read(moment), self._clock(), job_ended=self._job_ended or not levels)
-            except Exception as error:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
+            except Exception as error:  # noqa: BLE001 - a collector that fails, also one of a plug-in, loses only its own readings
                 self._note_failure(name, error)
         return values
 
@@ -199,7 +199,7 @@ class Watch:
     def _notify(self, listener: Callable[[Any], None], what: Any) -> None:
         try:
             listener(what)
-        except Exception as error:  # noqa: BLE001 - whoever listens must not stop the measuring
+        except Exception as error:  # noqa: BLE001 - a listener must not stop the measuring
             self._note_failure("listener", error)
 
     def finish(self, ending: Ending) -> None:
@@ -246,7 +246,7 @@ class Watch:
             try:
                 if outran(pulse):
                     return True
-            except Exception:  # noqa: BLE001 - reading it anew shows what is wrong with it, whoever wrote it
+            except Exception:  # noqa: BLE001 - reading it again reports what is wrong with it
                 return True
         return False
 
@@ -255,7 +255,7 @@ class Watch:
         self.failures[name] = str(error) if expected else f"{type(error).__name__}: {error}"
 
 
-def _first_known(questions: list[Callable[[], int | None]]) -> int | None:
+def _first_answer(questions: list[Callable[[], int | None]]) -> int | None:
     for question in questions:
         try:
             answer = question()

@@ -1,6 +1,6 @@
 """Builds run records: the part that is known when a run begins, the whole when it is over, and its JSON text.
 
-A record is complete once `complete` returned it. Nobody changes one after that: what `run --report` writes and what the
+A record is complete once `complete` returned it. It does not change after that: what `run --report` writes and what the
 journal holds is the same.
 """
 
@@ -25,7 +25,7 @@ SCHEMA = "jobmeter.run/1"
 
 
 def new_run_id() -> str:
-    """Twelve letters and digits: no two runs anywhere share one, and a few of them tell it from others."""
+    """Twelve letters and digits: no two runs anywhere share one, and the first few identify it."""
     return run_id(os.urandom(12))
 
 
@@ -62,7 +62,7 @@ def identity(
         begun["user"] = user
     if started is not None:
         begun["started"] = utc(started)
-    begun["requirement"] = requirement.asked()
+    begun["requirement"] = requirement.requested()
     if enforced:
         begun["enforced"] = list(enforced)
     if workflow:
@@ -111,7 +111,7 @@ def this_host(machine: Machine) -> Host:
     try:
         host["memory_bytes"] = read_memory_total(machine)
     except (OSError, ValueError):
-        pass  # no /proc/meminfo: not known, so not there
+        pass  # no /proc/meminfo: unknown, so absent
     return host
 
 

@@ -13,8 +13,8 @@ def identity_of(record: Record) -> RunIdentity:
     """The part that was known when the run began: what the header of its journal holds."""
     from jobmeter.record.types import RunIdentity
 
-    known = [name for name in RunIdentity.__annotations__ if name in record]
-    return cast("RunIdentity", {name: cast("dict[str, Any]", record)[name] for name in known})
+    names = [name for name in RunIdentity.__annotations__ if name in record]
+    return cast("RunIdentity", {name: cast("dict[str, Any]", record)[name] for name in names})
 
 
 def figures(record: Record) -> Mapping[str, Figure]:

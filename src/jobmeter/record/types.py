@@ -233,7 +233,7 @@ Described = dict[str, dict[str, str]]
 
 
 class Writer(TypedDict, total=False):
-    """Who writes a journal, so that it can be told whether writer and job still live."""
+    """Who writes a journal, so that readers can check whether writer and job still run."""
 
     pid: int
     start: int  # when the process started, in clock ticks since boot, as for the two below

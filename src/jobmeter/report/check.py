@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import floor
 from typing import Any
 
-from jobmeter.analyse.check import Failure, Job, Line, Tally
+from jobmeter.analyse.check import CheckedJob, Failure, Line, Tally
 from jobmeter.analyse.resource import CPU, MEMORY
 from jobmeter.analyse.waste import Waste
 from jobmeter.report.requests import gigabytes, waste_text
@@ -28,17 +28,17 @@ def cells(line: Line) -> list[str]:
     return [str(line.job.id), job_name(line.job), line.resource.name, specified(line), peak_used(line), over(line)]
 
 
-def workflow_name(job: Job) -> str:
+def workflow_name(job: CheckedJob) -> str:
     """Which run of which workflow, where there are several; `-` outside of workflows."""
     return "-" if job.workflow is None else f"{printable(job.workflow)} run {job.workflow_run}"
 
 
 def style(field: str, content: str) -> str:
-    """What is over is red, what is under is not, nor what is neither."""
+    """Red for what is above the request."""
     return "red" if field == HEADINGS[-1] and not content.startswith("-") and content != _EVEN else ""
 
 
-def job_name(job: Job) -> str:
+def job_name(job: CheckedJob) -> str:
     name = printable(job.name)
     return f"{name} (attempt {job.attempt})" if job.attempt > 1 else name
 
@@ -55,7 +55,7 @@ def peak_used(line: Line) -> str:
 
 
 def over(line: Line) -> str:
-    """`+31.3%`, or how the run ended that met its limit."""
+    """`+31.3%`; of a run that met its limit, how it ended."""
     return line.cause or signed_percent(line.percent)
 
 
@@ -103,7 +103,7 @@ def headline(violations: Sequence[Line], jobs: Tally) -> str:
 
 
 def headline_of_many(violations: Sequence[Line], total: int) -> str:
-    """The same where not every job was looked at."""
+    """The same where not every job was checked."""
     if violations:
         return headline(violations, Tally(total))
     return f"None of {total:,} jobs used more than it requested"
@@ -126,7 +126,7 @@ def _are(count: int) -> str:
 
 
 def failure_lines(failures: Sequence[Failure], *, with_workflow: bool = False) -> list[str]:
-    """One a job, aligned: its number, its name and how it failed."""
+    """One line per job, aligned: its number, its name and how it failed."""
     parts = [
         [*([workflow_name(one.job)] if with_workflow else []), str(one.job.id), job_name(one.job), one.cause]
         for one in failures
@@ -142,7 +142,7 @@ def opportunity_text(waste: Waste) -> str:
 
 def line_object(line: Line) -> dict[str, Any]:
     """A line as JSON: as people read it, and as numbers."""
-    told = {
+    fields = {
         **job_object(line.job),
         "resource_type": line.resource.name,
         "specified": specified(line),
@@ -154,11 +154,11 @@ def line_object(line: Line) -> dict[str, Any]:
         "unit": line.resource.unit,
         "at_least": line.at_least,
     }
-    return {**told, "cause": line.cause} if line.cause else told
+    return {**fields, "cause": line.cause} if line.cause else fields
 
 
-def job_object(job: Job) -> dict[str, Any]:
-    """Whose: `job_id` is its number in the workflow, `run` the id of this run of it."""
+def job_object(job: CheckedJob) -> dict[str, Any]:
+    """The job: `job_id` is its number in the workflow, `run` the id of this run of it."""
     of = {"run": job.run, "workflow_id": job.workflow, "run_id": job.workflow_run}
     return {"job_id": job.id, "job_name": job.name, "attempt": job.attempt, **of}
 

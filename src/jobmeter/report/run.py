@@ -19,7 +19,7 @@ Part = tuple[HeadlineFigure, SummaryPart, "Figure"]
 
 
 def summary_lines(record: Record, journal: str | None) -> list[str]:
-    """What a person wants to know first, one subject a line."""
+    """The summary of a run, one subject per line."""
     ending = in_words(outcome_of(record))
     lines = [f"jobmeter: {record['name']} {ending} after {text(record['wall_seconds'], 'seconds')}"]
     rows = [
@@ -54,7 +54,7 @@ def _requests(record: Record) -> list[tuple[str, str]]:
 
 
 def _is_the_mean(row: HeadlineFigure, record: Record) -> bool:
-    """A job too short for a rate has its mean alone."""
+    """A job too short for a rate has only its mean."""
     peak = figure_value(record, "cpu_peak_percent")
     return row.name == "cpu_peak_percent" and peak == figure_value(record, "cpu_mean_percent")
 

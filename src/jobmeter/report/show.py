@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobmeter.analyse.findings import ending, findings
 from jobmeter.analyse.headline_table import HEADLINE, requested_amount
-from jobmeter.analyse.timeline import Sample
+from jobmeter.analyse.timeline import WindowSample
 from jobmeter.model import Quality, Status
 from jobmeter.record.read import requested
 from jobmeter.report.table import local_time, plain_table, printable
@@ -22,7 +22,7 @@ _WIDTH = 60
 _MOST_PROCESSES = 10
 
 
-def details(record: Record, samples: Sequence[Sample], files: Iterable[tuple[str, str]]) -> list[str]:
+def details(record: Record, samples: Sequence[WindowSample], files: Iterable[tuple[str, str]]) -> list[str]:
     """The lines of `jobmeter show`, a blank one between subjects."""
     parts = [
         _identity(record),
@@ -88,21 +88,21 @@ def _compared(used: float, requested: float | None, unit: str) -> list[str]:
     return [text(used, unit), text(requested, unit), f"{100 * used / requested:.0f} %"]
 
 
-def _curves(samples: Sequence[Sample]) -> list[str]:
-    """CPU and memory over time, when there is a course to see."""
+def _curves(samples: Sequence[WindowSample]) -> list[str]:
+    """CPU and memory over time, when there is more than one value."""
     lines = []
     for words, unit, values in (
         ("CPU", "percent", [sample.cpu_percent for sample in samples]),
         ("memory", "bytes", [sample.memory_bytes for sample in samples]),
     ):
-        known = [value for value in values if value is not None]
-        if len(known) > 1:
-            lines.append(f"{words:<10} {sparkline(known)}  0 to {text(max(known), unit)}")
+        measured = [value for value in values if value is not None]
+        if len(measured) > 1:
+            lines.append(f"{words:<10} {sparkline(measured)}  0 to {text(max(measured), unit)}")
     return lines
 
 
 def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
-    """The course of a level from zero, each letter the highest of its share of the time."""
+    """A level over time, drawn from zero; each letter is the highest of its share of the time."""
     count = min(width, len(values))
     shares = [values[len(values) * n // count : len(values) * (n + 1) // count] for n in range(count)]
     top = max(values)
@@ -134,5 +134,5 @@ def _text_if_known(value: float | None, unit: str) -> str:
     return "" if value is None else text(value, unit)
 
 
-def _findings(record: Record, samples: Sequence[Sample]) -> list[str]:
+def _findings(record: Record, samples: Sequence[WindowSample]) -> list[str]:
     return [f"{'!' if finding.severity == 'problem' else '-'} {finding.text}" for finding in findings(record, samples)]

@@ -14,7 +14,7 @@ HEADINGS = ("Job Name", "Resource", "Requested", "Advised", "Most Used")
 UNITS = ("text", "text", "count", "count", "count")
 MAY_BE_CUT = ("Job Name",)
 _LITTLE = 0.005
-"""GB-hours or core-hours a run; less is not worth a word."""
+"""GB-hours or core-hours per run; less is not reported."""
 
 
 def cells(advice: Advice) -> list[list[str]]:
@@ -62,7 +62,7 @@ def _reasons(advice: Advice) -> list[str]:
 
 
 def unknown(advice: Advice) -> str:
-    """Why nothing is known of what a job needs, or hardly anything."""
+    """Why it is unknown, or hardly known, what a job needs."""
     name = printable(advice.name)
     if advice.completed:
         return f"{name}: what its runs used was not measured"
@@ -80,22 +80,22 @@ def _share(share: float | None) -> str:
 
 
 def advice_object(advice: Advice) -> dict[str, Any]:
-    """The advice as JSON; what is not known is absent."""
-    told: dict[str, Any] = {"job_name": advice.name, "runs": advice.runs, "completed": advice.completed}
-    told |= {amount.resource.field: _amount_object(amount) for amount in advice.amounts}
+    """The advice as JSON; unknown values are absent."""
+    fields: dict[str, Any] = {"job_name": advice.name, "runs": advice.runs, "completed": advice.completed}
+    fields |= {amount.resource.field: _amount_object(amount) for amount in advice.amounts}
     rates = {
         "expected_failures": advice.fails,
         "wasted_gb_hours": advice.wasted_gb_hours,
         "wasted_core_hours": advice.wasted_core_hours,
     }
-    return told | {name: round(value, 6) for name, value in rates.items() if value is not None}
+    return fields | {name: round(value, 6) for name, value in rates.items() if value is not None}
 
 
 def _amount_object(amount: Amount) -> dict[str, Any]:
-    told = {"ask": amount.request, "most": amount.most, "usual": amount.usual, "reason": amount.reason}
+    fields = {"ask": amount.request, "most": amount.most, "usual": amount.usual, "reason": amount.reason}
     if amount.today is not None:
-        told["today"] = amount.today
+        fields["today"] = amount.today
     if amount.fails is not None:
-        told["expected_failures"] = round(amount.fails, 6)
+        fields["expected_failures"] = round(amount.fails, 6)
     return {name: round(value, 3) if isinstance(value, float) and name != "expected_failures" else value
-            for name, value in told.items()}  # fmt: skip
+            for name, value in fields.items()}  # fmt: skip

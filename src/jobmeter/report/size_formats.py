@@ -1,4 +1,4 @@
-"""Sizes, ready to paste: for Slurm, Docker, Compose, Kubernetes, Ray, and our own specs."""
+"""Sizes in the formats of other tools: Slurm, Docker, Compose, Kubernetes, Ray, and our own specs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jobmeter.report.table import printable
 _MIB = 2**20
 
 
-def paste(form: str, advised: Sequence[Advice]) -> str:
+def render_sizes(form: str, advised: Sequence[Advice]) -> str:
     """The advice in one of `FORMATS`, with a comment that names each job."""
     return FORMATS[form](advised)
 
 
 def _amounts(advice: Advice) -> tuple[Amount | None, Amount | None, Amount | None]:
     """Memory, CPUs and runtime."""
-    found = {amount.resource.key: amount for amount in advice.amounts}
-    return found.get(MEMORY.key), found.get(CPU.key), found.get(RUNTIME.key)
+    by_key = {amount.resource.key: amount for amount in advice.amounts}
+    return by_key.get(MEMORY.key), by_key.get(CPU.key), by_key.get(RUNTIME.key)
 
 
 def _blocks(advised: Sequence[Advice], lines: Callable[[Advice], list[str]], between: str = "\n") -> str:
@@ -111,7 +111,7 @@ def _compose(advised: Sequence[Advice]) -> str:
 
 def _service(name: str) -> str:
     word = re.sub(r"[^a-zA-Z0-9._]+", "-", name).strip("-._")
-    # YAML would read a number, or `no`, as something else than a name.
+    # YAML would not read a number, or `no`, as a name.
     return word if re.fullmatch(r"[a-zA-Z][\w.-]+", word) and word.lower() not in _YAML_WORDS else json.dumps(word)
 
 
@@ -127,14 +127,14 @@ def _k8s(advised: Sequence[Advice]) -> str:
 
     def lines(advice: Advice) -> list[str]:
         memory, cpus, runtime = _amounts(advice)
-        found = ["resources:"]
+        lines = ["resources:"]
         for part in ("requests", "limits"):
-            found.append(f"  {part}:")
+            lines.append(f"  {part}:")
             if cpus:
-                found.append(f'    cpu: "{_tenths(cpus.usual) if part == "requests" else _number(cpus.request)}"')
-            found += [f"    memory: {_mib(memory.request)}Mi"] if memory else []
+                lines.append(f'    cpu: "{_tenths(cpus.usual) if part == "requests" else _number(cpus.request)}"')
+            lines += [f"    memory: {_mib(memory.request)}Mi"] if memory else []
         deadline = [f"# in the spec of its Job: activeDeadlineSeconds: {ceil(runtime.request)}"] if runtime else []
-        return found + deadline
+        return lines + deadline
 
     return _blocks(advised, lines, between="---\n")
 

@@ -92,7 +92,7 @@ def rich_table(
     lines = list(rows)
     for column, (field, unit) in enumerate(zip(fields, units)):
         widest = max((len(line[column]) for line in lines), default=0)
-        # Of an id or a figure every letter counts; names and commands give way.
+        # Ids and figures must be complete; names and commands may be cut.
         cut = field in may_be_cut or "." in field
         table.add_column(
             heading(field),

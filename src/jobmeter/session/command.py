@@ -40,7 +40,7 @@ class JobOptions(NamedTuple):
     enforce: bool = False
     orphans: str = "leave"
     outputs: tuple[str, ...] = ()  # files it is to make
-    own_session: bool = False  # without a terminal, and out of reach of what is sent to our group
+    own_session: bool = False  # without a terminal, and not reached by signals to our process group
 
 
 class LaunchedCommand:
@@ -51,7 +51,7 @@ class LaunchedCommand:
     def __init__(
         self, job: JobOptions, *, before_exec: Callable[[LaunchedJob], None] = ignore, adopt: bool = False
     ) -> None:
-        """UsageError for options that mean nothing. `before_exec` is called once the job is there, and held.
+        """UsageError for options that are not valid. `before_exec` is called while the job is held before its exec.
 
         With `adopt`, for a process that serves this job alone, the job's processes become its children if
         their shepherd is killed: then none of them is lost, and how they end is known.
@@ -126,12 +126,12 @@ class LaunchedCommand:
         """The processes of a job whose shepherd was killed, by what is known of them."""
         from jobmeter.launch.members import Members
 
-        known = [use.identity for use in self._measuring.watch.live_processes()]
-        known += [self._identity(self._launched.main)]
+        identities = [use.identity for use in self._measuring.watch.live_processes()]
+        identities += [self._identity(self._launched.main)]
         return Members(
             self._measuring.machine,
             self._identity(self._launched.shepherd),
-            known,
+            identities,
             group=self._launched.group,
             adopter=os.getpid() if self._adopt else None,
         )
@@ -163,7 +163,9 @@ class LaunchedCommand:
                 and self._job.requirement.memory_bytes
                 and not self._measuring.sources.wants_any(MEMORY_NOW)
             ):
-                self._measuring.warn("--enforce: --memory is no limit here: no cgroup, and memory is not measured")
+                self._measuring.warn(
+                    "--enforce: --memory cannot be enforced: there is no cgroup, and memory is not measured"
+                )
             return None
 
     def _enter_group(self) -> None:
@@ -213,7 +215,7 @@ class LaunchedCommand:
         return JobEnd(Ending(reaped, self._launched.launcher_bytes()), supervisor.left_running, complete=complete)
 
     def _note_killed_shepherd(self) -> bool:
-        """Have the record say so; False when some processes of the job may not have been found any more.
+        """Record that the shepherd was killed; False when some processes of the job may not have been found.
 
         What follows the tree of processes, or is known to the shepherd alone, may lack some of them. A cgroup has
         them all, and perf events too, once all have ended.
@@ -225,7 +227,7 @@ class LaunchedCommand:
     def outcome(self) -> Outcome:
         supervisor = self._followed()
         result = outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills(supervisor))
-        # One that was sent SIGTERM may exit with 0 for ending in good order: that does not make its work done.
+        # A job that was sent SIGTERM may exit with 0 because it ended in good order; its work is not done.
         if self._cancelled and result.status == Status.COMPLETED:
             return result._replace(status=Status.CANCELLED)
         return check_outputs(result, self._job.outputs, self._measuring)
@@ -245,7 +247,7 @@ class LaunchedCommand:
         if self._supervisor is not None:
             self._supervisor.close()
         if self._is_launched:
-            self._launched.close()  # one that was not to execute its program yet never will
+            self._launched.close()  # a job that is still held before its exec never runs
             self._is_launched = False
         self._remove_group()
 
@@ -264,7 +266,7 @@ def _check(job: JobOptions) -> None:
         raise UsageError(f"{job.command[0]!r}: a word of the command has a NUL in it, which no program can be given")
     if job.directory is not None and not os.path.isdir(job.directory):
         raise UsageError(f"{job.directory}: there is no such directory to run in")
-    for name, value in job.requirement.asked().items():
+    for name, value in job.requirement.requested().items():
         if not 0 < value < float("inf"):
             raise UsageError(f"{name}: {value} is not a number above 0")
 

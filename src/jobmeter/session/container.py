@@ -31,8 +31,8 @@ _RUNTIME_PATIENCE = 30.0
 _REST_OF_OUTPUT = 10.0
 """Seconds of silence after which no more output of a container that has ended is expected."""
 _LITTLE_START = 1.0
-"""Seconds of a run of which the 30 ms of CPU that a container runtime takes for its start are little."""
-_NO_PROCESS = "no process of the container could be seen, or it had ended already"
+"""Seconds of a run from which on the 30 ms of CPU that a container runtime uses for its start are negligible."""
+_NO_PROCESS = "no process of the container is visible here, or it has already ended"
 
 
 class LaunchedContainer:
@@ -41,7 +41,7 @@ class LaunchedContainer:
     in_container = True
 
     def __init__(self, job: ContainerJob) -> None:
-        """UsageError for options that mean nothing."""
+        """UsageError for options that are not valid."""
         check_job(job)
         self._job = job
         self._measuring: Measuring
@@ -127,9 +127,11 @@ class LaunchedContainer:
         self._measuring.enforced = enforced_limits(limits_set)
         if requirement.memory_bytes is not None and limits_set.memory_bytes is None:
             self._watched_limit = requirement.memory_bytes
-            self._measuring.warn(f"{name} sets no limit of memory here: it is watched at the interval instead")
+            self._measuring.warn(
+                f"{name} does not enforce a memory limit here: jobmeter checks it at each sample instead"
+            )
         if requirement.cpus is not None and limits_set.cpus is None:
-            self._measuring.warn(f"{name} sets no limit of CPU here: --cpus is only what is requested")
+            self._measuring.warn(f"{name} does not enforce a CPU limit here: --cpus is a request only")
 
     def _start(self, container: Container) -> OpenJob:
         runtime, machine = self._runtime, self._measuring.machine
@@ -227,7 +229,7 @@ class LaunchedContainer:
         return JobEnd(
             wall_seconds=wall_seconds,
             cpu_span=self._cpu_span(supervisor, wall_seconds),
-            # Without a group of its own it was seen only after its start.
+            # Without a group of its own it was read only after its start.
             complete=self._started_container().group is not None,
         )
 

@@ -22,10 +22,10 @@ class ContainerJob(NamedTuple):
 
 
 def check_job(job: ContainerJob) -> None:
-    """UsageError for what means nothing."""
+    """UsageError for a job that is not valid."""
     container_spec.check(job.container)
     if any("\0" in word for word in job.command):
         raise UsageError("a word of the command has a NUL in it, which no program can be given")
-    for name, value in job.requirement.asked().items():
+    for name, value in job.requirement.requested().items():
         if not 0 < value < float("inf"):
             raise UsageError(f"{name}: {value} is not a number above 0")

@@ -9,7 +9,7 @@ from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
 
 
 class JobControl(Protocol):
-    """Starts or finds one job, waits for it and ends it. `session.session.Session` does all the rest.
+    """Starts or finds one job, waits for it and ends it. `session.session.Session` does the rest.
 
     The session calls `prepare`, `open`, `run`, `wait`, `end`, `outcome` and `close` once each, in this order, from one
     thread (`wait` again after a `stop` that an exception caused). `stop` may be called from any thread while it runs.
@@ -26,7 +26,7 @@ class JobControl(Protocol):
         ...
 
     def run(self) -> None:
-        """The measuring is in place: have the job run, and follow it. On an exception `close` follows."""
+        """Measuring is set up: let the job run, and follow it. On an exception `close` follows."""
         ...
 
     def wait(self) -> None:
@@ -34,7 +34,7 @@ class JobControl(Protocol):
         ...
 
     def stop(self, *, at_once: bool) -> None:
-        """Have `wait` return: end a job that was launched here, leave alone what only was found.
+        """Make `wait` return: end a job that was launched here; leave one that was already running.
 
         `at_once` does without SIGTERM and the time to end by itself.
         """

@@ -19,7 +19,7 @@ _AT_THE_LIMIT = 0.99
 
 
 class FollowedContainer:
-    """Its first process, its accounts and, from `follow` on, who waits for its end."""
+    """Its first process, its accounts and, from `follow` on, the supervisor that waits for its end."""
 
     def __init__(
         self, container: Container, measuring: Measuring, *, image: str, pid: int, parent: ParentGroup | None = None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def ignore(*_: Any) -> None:
-    """For callers that want no notification."""
+    """For callers that need no notification."""
 
 
 class MeasureOptions(NamedTuple):
@@ -37,7 +37,7 @@ class MeasureOptions(NamedTuple):
     interval: float = 1.0
     window: float = 10.0
     measurements: list[str] | None = None
-    store: str | None = None  # None: no journal is kept
+    store: str | None = None  # None: no journal is written
     per_process: bool = False
     keep_windows: bool = True  # else its header and its record alone
     journal: RunJournal | None = None  # a journal shared with others, in place of one of its own
@@ -67,11 +67,11 @@ class JobEnd(NamedTuple):
     left_running: int = 0  # processes that go on
     wall_seconds: float | None = None  # None: it ended now
     cpu_span: CpuSpan | None = None  # what its mean CPU is of; None: of all its time
-    complete: bool = True  # else something of it was not seen, and the figures are at least what they say
+    complete: bool = True  # else something was not measured, and the figures are "at least"
 
 
 class Measuring:
-    """Sources, watch and journal of one run. Nothing that fails here fails the job."""
+    """Sources, watch and journal of one run. No failure here makes the job fail."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Measuring:
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
     ) -> None:
-        """UsageError, before anything is started, for options that mean nothing."""
+        """UsageError, before anything is started, for options that are not valid."""
         for field in ("interval", "window"):
             if not getattr(options, field) > 0:
                 raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
@@ -146,7 +146,7 @@ class Measuring:
             raise LaunchError(f"no thread for measuring the job: {error}") from None
 
     def sync(self) -> None:
-        """Have the header of the journal survive a crash of the machine."""
+        """Sync the header of the journal, so that it survives a crash of the machine."""
         if self.journal is not None:
             self.journal.sync()
 
@@ -156,13 +156,13 @@ class Measuring:
         try:
             journal = JournalWriter(self._options.store, self.id, self._options.journal)
         except StoreError as error:
-            self.warn(f"this run is not kept: {error}. Name another place with --store.")
+            self.warn(f"this run is not stored: {error}. Name another directory with --store.")
             return None
         writer: Writer = {"pid": os.getpid(), "root": target.root, "job": target.main}
         if target.group is not None:
             writer["group"] = target.group.path
         try:
-            # Pids are reused: with start times, whoever reads this knows later whether writer and job still live.
+            # Pids are reused: with start times, a reader can check later whether writer and job still run.
             writer["start"] = read_stat(self.machine, os.getpid()).start
             writer["root_start"] = read_stat(self.machine, target.root).start
             writer["job_start"] = read_stat(self.machine, target.main).start
@@ -206,7 +206,7 @@ class Measuring:
         return self._make_record(JobEnd(complete=False), Outcome(Status.RUNNING), wall_seconds, None)
 
     def _make_record(self, end: JobEnd, outcome: Outcome, wall_seconds: float, ended: float | None) -> Record:
-        # Where the system has no subreapers, what a job orphans is never seen again; nor is it where
+        # Where the system has no subreapers, orphans of a job are lost; so they are where
         # /proc shows the processes of others.
         complete = end.complete and end.left_running == 0 and self.machine.shows_own_pids()
         summary, described = self.watch.summary(), self._as_measured()
@@ -238,7 +238,7 @@ class Measuring:
         return provenance
 
     def _without_figures(self, end: JobEnd, outcome: Outcome, error: Exception) -> Record:
-        """How the job ended, and why nothing else is known."""
+        """The record of how the job ended, and why it has no figures."""
         why = f"{type(error).__name__}: {error}"
         self.warn(f"this run has no figures, because of a failure of jobmeter's own: {why}")
         provenance: Provenance = {"collectors": {}, "samples": self.watch.samples, "failed": why}

@@ -30,12 +30,12 @@ class RunningProcess:
         self._left_running = 0
 
     def prepare(self, measuring: Measuring) -> None:
-        """UsageError when there is no such process, or it may not be looked at."""
+        """UsageError when there is no such process, or it may not be read."""
         self._machine = measuring.machine
         try:
             stat = read_stat(self._machine, self._pid)
         except (OSError, ValueError):
-            raise UsageError(f"there is no process {self._pid}. `ps -e` lists those there are.") from None
+            raise UsageError(f"there is no process {self._pid}. `ps -e` lists all processes.") from None
         if stat.state in "ZX":
             raise UsageError(f"process {self._pid} has already ended (its parent has not noticed yet)")
 
@@ -53,7 +53,7 @@ class RunningProcess:
             pass
 
     def stop(self, *, at_once: bool) -> None:
-        """Measure no longer; the process goes on."""
+        """Stop measuring; the process keeps running."""
         self._stopped.set()
 
     def end(self) -> JobEnd:

@@ -53,7 +53,7 @@ class RunningContainer:
         self._container().supervised().wait()
 
     def stop(self, *, at_once: bool) -> None:
-        """Measure no longer; the container goes on."""
+        """Stop measuring; the container keeps running."""
         self._container().supervised().abandon()
 
     def end(self) -> JobEnd:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Session:
     """`start` it, then `wait` for its record; `stop`, from any thread, makes `wait` return.
 
-    Once the job runs, nothing that fails in the measuring changes how the job ends, or what is known of that.
+    Once the job runs, no failure of the measuring changes how the job ends, or its recorded outcome.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Session:
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
     ) -> None:
-        """UsageError, before anything is started, for options that mean nothing."""
+        """UsageError, before anything is started, for options that are not valid."""
         if job.in_container:
             from jobmeter.collectors.container import with_container
 
@@ -92,7 +92,7 @@ class Session:
         try:
             self._job.wait()
         except JobmeterError:
-            # It never became the program it was to be: there is nothing to record.
+            # Its program was never executed: there is nothing to record.
             self._close(discard=True)
             raise
         except BaseException:
@@ -123,7 +123,7 @@ class Session:
             self._measuring.finish(end)
             self.outcome = self._job.outcome()
             return self._measuring.record(end, self.outcome)
-        finally:  # whatever interrupts us, nothing stays
+        finally:  # clean up, whatever interrupts us
             self._close()
 
     def _close(self, *, discard: bool = False) -> None:

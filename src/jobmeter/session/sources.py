@@ -58,7 +58,7 @@ class Sources:
                 return choice
         try:
             source = self.opened[name] = collector.open(target, wanted)
-        except Exception as reason:  # noqa: BLE001 - a collector that fails costs its own readings, whoever wrote it
+        except Exception as reason:  # noqa: BLE001 - a collector that fails, also one of a plug-in, loses only its own readings
             self.why_not.setdefault(name, str(reason) or type(reason).__name__)
             return choice
         may_stop = abilities(source).may_stop
@@ -72,7 +72,7 @@ class Sources:
             return
         if name in self.opened:
             missing = unavailable(choice.collector, self._machine, self.opened[name])
-            # Why the job has no cgroup is known here better than to the source.
+            # The reason why the job has no cgroup is known here, not in the source.
             _refuse(choice, {key: self.why_not.get(name, why) for key, why in missing.items()})
         else:
             _refuse(choice, dict.fromkeys(choice.named, self.why_not[name]))

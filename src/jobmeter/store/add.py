@@ -1,4 +1,4 @@
-"""Adding runs from elsewhere, changing labels, taking runs away."""
+"""Adding runs that were measured elsewhere, changing labels, removing runs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def index_labels(connection: Connection, run_id: str, changes: Mapping[str, str 
 
 
 def remove_runs(connection: Connection, directory: str, run_ids: Iterable[str]) -> None:
-    """Take runs out of the index and out of their files; a file goes with its last run."""
+    """Remove runs from the index and from their files; a file is removed with its last run."""
     job = job_metadata.c
     try:
         with writing(connection):
@@ -83,7 +83,7 @@ def remove_runs(connection: Connection, directory: str, run_ids: Iterable[str]) 
                     select(job.number, job.job_id, job.status, job.file).where(job.job_id == run_id)
                 ).first()
                 if row is None:
-                    raise UsageError(f"there is no run {run_id!r}. `jobmeter ls` lists those there are.")
+                    raise UsageError(f"there is no run {run_id!r}. `jobmeter ls` lists all runs.")
                 if row.status == Status.RUNNING:
                     raise UsageError(f"run {run_id} is still running; end it first")
                 rows.append(row)

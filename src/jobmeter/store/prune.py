@@ -25,7 +25,7 @@ class Pruned(NamedTuple):
     bytes: int
 
 
-class _File(NamedTuple):
+class _JournalFile(NamedTuple):
     file: int
     path: str
     leaving: int  # runs of it that are selected
@@ -36,7 +36,7 @@ class _File(NamedTuple):
 def prune(
     connection: Connection, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool, dry_run: bool
 ) -> Pruned:
-    """Take out the runs chosen, those that run excepted; with `keep_summary` only what they did over time."""
+    """Remove the runs chosen, except those that still run; with `keep_summary` only their windows."""
     job = job_metadata.c
     chosen = chosen & (job.status != Status.RUNNING.value)
     try:
@@ -58,7 +58,7 @@ def prune(
     return Pruned(runs, freed)
 
 
-def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) -> list[_File]:
+def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) -> list[_JournalFile]:
     job, files = job_metadata.c, journal_files.c
     counts = connection.execute(select(job.file, func.count()).where(chosen).group_by(job.file))
     files_to_prune = []
@@ -66,32 +66,32 @@ def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) 
         total = connection.execute(select(func.count()).select_from(job_metadata).where(job.file == file)).scalar() or 0
         row = connection.execute(select(files.name, files.is_open).where(files.file == file)).first()
         if row is None or row.is_open == OPEN:
-            continue  # someone writes to it
+            continue  # it is still being written
         path = f"{directory}/{row.name}"
         with contextlib.suppress(FileNotFoundError):
-            files_to_prune.append(_File(file, path, leaving, total, os.path.getsize(path)))
+            files_to_prune.append(_JournalFile(file, path, leaving, total, os.path.getsize(path)))
     return files_to_prune
 
 
-def _prune_file(file: _File, leaving: set[Any], *, keep_summary: bool, dry_run: bool) -> int:
-    """Bytes freed; of a dry run, what it would be."""
+def _prune_file(file: _JournalFile, leaving: set[Any], *, keep_summary: bool, dry_run: bool) -> int:
+    """Bytes freed; for a dry run, bytes that would be freed."""
     try:
         if not keep_summary and file.leaving == file.all_runs:
             if not dry_run:
                 os.unlink(file.path)
             return file.size
         removed = _removed_before(file.path) | (set() if keep_summary else leaving)
-        return _rewrite(file.path, _kept_lines(leaving, removed), dry_run=dry_run)
+        return _rewrite(file.path, _line_filter(leaving, removed), dry_run=dry_run)
     except OSError as error:
         raise StoreError(f"{file.path}: {error.strerror}") from None
 
 
-def _rewrite(path: str, is_kept: Callable[[bytes], bool], *, dry_run: bool) -> int:
-    """Replace the file by one without the lines that go. Returns their bytes; a dry run only counts them."""
+def _rewrite(path: str, stays: Callable[[bytes], bool], *, dry_run: bool) -> int:
+    """Replace the file by one without the removed lines. Returns their bytes; a dry run only counts them."""
     freed = 0
     with open(path, "rb") as old, open(os.devnull, "wb") if dry_run else replacing(path, binary=True) as new:
         for line in old:
-            if is_kept(line):
+            if stays(line):
                 new.write(line)
             else:
                 freed += len(line)
@@ -99,17 +99,17 @@ def _rewrite(path: str, is_kept: Callable[[bytes], bool], *, dry_run: bool) -> i
 
 
 def _removed_before(path: str) -> set[Any]:
-    """The runs that the file itself says are no longer of it."""
+    """The runs that lines of the file mark as removed."""
     with open(path, "rb") as file:
         entries = [parse_line(line) for line in file if line.startswith(b'{"removed"')]
     return {entry["removed"] for entry in entries if isinstance(entry, dict)}
 
 
-def _kept_lines(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool]:
-    """Says, line after line of one file, which stay: of those stripped no windows, of those removed nothing."""
+def _line_filter(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool]:
+    """Decides, line by line of one file, which stay: no windows of runs in `stripped`, none of those in `removed`."""
     current: list[Any] = [None]
 
-    def is_kept(line: bytes) -> bool:
+    def stays(line: bytes) -> bool:
         if line.startswith(_WINDOWS):
             return current[0] not in stripped and current[0] not in removed
         entry = parse_line(line)
@@ -125,4 +125,4 @@ def _kept_lines(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool
             current[0] = entry["run"]
         return current[0] not in removed
 
-    return is_kept
+    return stays

@@ -59,12 +59,12 @@ class Store:
         try:
             bring_up_to_date(self._connection, self.directory, self._warn)
         except DatabaseError:
-            self._make_anew()
+            self._rebuild()
             bring_up_to_date(self._connection, self.directory, self._warn)
         read_through_memory(self._connection)
 
     def runs(self, selection: Selection = Selection()) -> Iterator[StoredRun]:  # noqa: B008
-        """The runs selected, in their order. UsageError for a selection that means nothing."""
+        """The runs selected, in their order. UsageError for a selection that is not valid."""
         names = tuple(FIELDS)
         for values in self._stream(ordered(selection, _FIELD_COLUMNS)):
             row = {name: value for name, value in zip(names, values) if value is not None}
@@ -82,7 +82,7 @@ class Store:
         try:
             return list(self._connection.execute(statement).all())
         except DatabaseError:
-            self._make_anew()
+            self._rebuild()
             self.update()
             return list(self._connection.execute(statement).all())
 
@@ -117,11 +117,11 @@ class Store:
         return record_so_far(journal, Status(self._row(journal.header["id"]).status))
 
     def journal(self, run_id: str) -> Journal:
-        """All that is stored of a run, with the labels it has now."""
+        """The journal of a run, with the labels it has now."""
         try:
             journal = self._read(run_id)
         except StoreError:
-            self.update()  # its file may have been written anew meanwhile
+            self.update()  # its file may have been rewritten meanwhile
             journal = self._read(run_id)
         labels = self.labels(run_id)
         journal.header["labels"] = labels
@@ -142,7 +142,7 @@ class Store:
         return self.add_all([(record, windows, described)])[0]
 
     def add_all(self, runs: Iterable[Arrival]) -> list[str]:
-        """Keep many runs, in one file; `described` are the descriptions of their measurements, as in a header."""
+        """Store many runs, in one file; `described` are the descriptions of their measurements, as in a header."""
         added = write_runs(self.location, runs, self.has)
         self.update()
         return added
@@ -153,21 +153,21 @@ class Store:
         return labels
 
     def relabel(self, run_id: str, changes: Mapping[str, str | None]) -> None:
-        """Give a run labels, or take them away (None)."""
+        """Add or change labels of a run, or remove them (None)."""
         append_to_journal(self.path(run_id), {"labels": dict(changes), "run": run_id})
         index_labels(self._connection, run_id, changes)
 
     def remove(self, run_id: str) -> None:
-        """Take a run out of the store. UsageError while it runs."""
+        """Remove a run from the store. UsageError while it runs."""
         self.remove_all([run_id])
 
     def remove_all(self, run_ids: Iterable[str]) -> None:
-        """Take runs out of the store; a file goes with the last of its runs. UsageError when one of them runs."""
+        """Remove runs from the store; a file is removed with its last run. UsageError when one of them runs."""
         remove_runs(self._connection, self.directory, run_ids)
         self.update()
 
     def prune(self, selection: Selection, *, keep_summary: bool = False, dry_run: bool = False) -> Pruned:
-        """Take out the runs selected that do not run, or with `keep_summary` only their windows."""
+        """Remove the selected runs that do not run, or with `keep_summary` only their windows."""
         pruned = prune(
             self._connection, self.directory, condition(selection), keep_summary=keep_summary, dry_run=dry_run
         )
@@ -181,7 +181,7 @@ class Store:
     def _row(self, run_id: str) -> SqlRow[Any]:
         rows = self.query(select(job_metadata).where(job_metadata.c.job_id == run_id))
         if not rows:
-            raise UsageError(f"there is no run {run_id!r} in {self.location}. `jobmeter ls` lists those there are.")
+            raise UsageError(f"there is no run {run_id!r} in {self.location}. `jobmeter ls` lists all runs.")
         return rows[0]
 
     def _stream(self, statement: Select[Any]) -> Iterator[SqlRow[Any]]:
@@ -192,10 +192,12 @@ class Store:
                 yield row
             return
         except DatabaseError:
-            self._make_anew()
+            self._rebuild()
             self.update()
             if begun:
-                raise StoreError(f"{self.index_path} was damaged and is made anew. Give the command again.") from None
+                raise StoreError(
+                    f"{self.index_path} was damaged and has been rebuilt. Run the command again."
+                ) from None
         yield from self._connection.execute(statement)
 
     def _open(self) -> Connection:
@@ -203,8 +205,8 @@ class Store:
             return open_index(self.index_path)
         return index_in_memory()
 
-    def _make_anew(self) -> None:
-        """The index is damaged in a place that opening it does not look at."""
+    def _rebuild(self) -> None:
+        """The index is damaged in a place that is not checked when it is opened."""
         self._connection.close()
         self._connection.engine.dispose()
         discard_index(self.index_path)

@@ -160,7 +160,7 @@ def _job_entry(job: Job) -> dict[str, Any]:
         "name": job.name,
         "step": job.step,
         "command": job.script,
-        "requirement": job.requirement.asked(),
+        "requirement": job.requirement.requested(),
         "blocked_by": list(job.blocked_by),
     }
 

@@ -11,13 +11,13 @@ from jobmeter.model import Status
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import order
 from jobmeter.workflow.plan import Job, Plan
-from jobmeter.workflow.spec.plan.command import spared_shell
+from jobmeter.workflow.spec.plan.command import without_shell
 
 
 def fingerprint(job: Job) -> str:
     """What tells whether a job is still the same: what it executes, where, and its input files as they are now."""
     inputs = [[path, *_state(path)] for path in job.inputs]
-    content = [spared_shell(job.command), job.directory, job.environment, job.container, inputs]
+    content = [without_shell(job.command), job.directory, job.environment, job.container, inputs]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -47,7 +47,7 @@ class TaskLog:
                 "attempt": task.attempt,
                 "engine": self._engine,
                 "fingerprint": task.workflow["fingerprint"],
-                "requirement": task.requirement.asked(),
+                "requirement": task.requirement.requested(),
                 "token": token,
             }
         )

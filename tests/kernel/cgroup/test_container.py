@@ -9,7 +9,7 @@ import pytest
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup.container import ContainerGroup
 from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Memory
-from jobmeter.kernel.cgroup.parent import create_parent, sweep_parents
+from jobmeter.kernel.cgroup.parent import create_parent, remove_empty_parents
 from jobmeter.kernel.machine import Machine
 from tests.parts import missing
 
@@ -140,6 +140,6 @@ def test_the_parent_of_a_jobmeter_that_lives_is_not_swept() -> None:
         parent = create_parent(Machine(), "alive")
     except NoData as reason:
         missing(f"no cgroup for containers: {reason}")
-    sweep_parents(Machine())
+    remove_empty_parents(Machine())
     assert os.path.isdir(parent.group.path)
     assert parent.remove()

@@ -162,13 +162,13 @@ def test_sweeping_removes_only_empty_groups_of_dead_jobmeters(tmp_path: Path) ->
     (tmp_path / f"jobmeter-{dead}-full" / "child").mkdir(parents=True)
     for name in (f"jobmeter-{dead}-abc", f"jobmeter-{alive}-abc", f"other-{dead}-abc", "user.slice"):
         (tmp_path / name).mkdir()
-    cgroup.sweep(str(tmp_path))
+    cgroup.remove_empty_groups(str(tmp_path))
     left = {f"jobmeter-{dead}-full", f"jobmeter-{alive}-abc", f"other-{dead}-abc", "user.slice"}
     assert left == set(os.listdir(tmp_path))
 
 
 def test_sweeping_what_is_not_there_is_no_error(tmp_path: Path) -> None:
-    cgroup.sweep(str(tmp_path / "gone"))
+    cgroup.remove_empty_groups(str(tmp_path / "gone"))
     assert [] == os.listdir(tmp_path)
 
 

@@ -62,11 +62,11 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Opened:
     mib = 2**20
-    asked = {"requirement_cpus": 2.0, "requirement_memory_bytes": 2048 * mib}
+    requested = {"requirement_cpus": 2.0, "requirement_memory_bytes": 2048 * mib}
     used = {"cpu_peak_percent": 95.0, "cpu_mean_percent": 80.0}
     held = {"memory_peak_bytes": 1500 * mib, "memory_mean_bytes": 750 * mib}
     jobs = [
-        job("aaaa1111", "train", 1500.0, wall_seconds=300.0, **asked, **used, **held),
+        job("aaaa1111", "train", 1500.0, wall_seconds=300.0, **requested, **used, **held),
         job("bbbb2222", "a-job-with-a-name-that-is-far-too-long-for-any-figure", 40.0, **used),
     ]
     path = Path(tmp_path_factory.mktemp("plots"), "page.html")

@@ -6,7 +6,7 @@ import pytest
 
 from jobmeter.errors import UsageError
 from jobmeter.journal.reader import JournalWindow
-from jobmeter.report.plot.series import check_drawable, job_curves, telling_length
+from jobmeter.report.plot.series import check_drawable, distinguishing_length, job_curves
 from tests.runs import DESCRIBED, journal, windows
 
 ROW = {"id": "aaaa", "name": "train", "started": "2026-01-31T12:00:00.000Z", "requirement_cpus": 2.0}
@@ -22,7 +22,7 @@ def test_cpu_memory_and_processes_are_drawn_with_their_own_descriptions() -> Non
 
 def test_what_was_asked_for_is_in_the_unit_of_the_curve() -> None:
     job = job_curves(ROW, journal(windows()))
-    assert [200.0, None, None] == [panel.asked for panel in job.panels]
+    assert [200.0, None, None] == [panel.requested for panel in job.panels]
 
 
 def test_a_value_holds_from_the_end_of_the_window_before() -> None:
@@ -96,6 +96,6 @@ def test_a_measurement_that_the_run_does_not_have_is_told() -> None:
 
 
 def test_ids_are_cut_where_they_still_tell_runs_apart() -> None:
-    assert 4 == telling_length(["abcdefgh"])
-    assert 4 == telling_length(["abcdefgh", "abcxefgh"])
-    assert 8 == telling_length(["slurm-17", "slurm-18"])
+    assert 4 == distinguishing_length(["abcdefgh"])
+    assert 4 == distinguishing_length(["abcdefgh", "abcxefgh"])
+    assert 8 == distinguishing_length(["slurm-17", "slurm-18"])

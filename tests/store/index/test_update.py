@@ -252,7 +252,9 @@ def test_one_who_cannot_write_to_the_index_still_answers_with_what_is_there(
     journal_of(tmp_path, "bbb3").write_bytes(journal_of(tmp_path, "aaa1").read_bytes().replace(b"aaa1", b"bbb3"))
     told: list[str] = []
     assert ["aaa1"] == ids(opened(tmp_path, told))
-    assert ["another command brings the index up to date; the newest runs may be missing from this answer"] == told
+    assert [
+        "another command is updating the index; the newest runs may be missing here. Try again for all of them"
+    ] == told
     other.exec_driver_sql("ROLLBACK")
     assert 2 == len(ids(opened(tmp_path)))
 

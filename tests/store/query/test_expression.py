@@ -62,14 +62,14 @@ def test_an_expression_finds_the_runs_it_says(store: Store, where: str, expected
         ("status = oom)", "')' is not expected here", 12),
         ("not", "a field is missing here", 3),
         ('status = "oom', "the text that begins here has no end", 9),
-        ('"oom" = status', "a field stands on the left", 0),
+        ('"oom" = status', "write a field on the left", 0),
         ("status = oom; drop", "';' has no meaning here", 12),
         ("name ~ train", "~ compares with a pattern in quotes", 7),
         ('wall_seconds > "5"', "this field is a number (seconds)", 15),
         ("status.x = 1", "only labels have parts", 0),
         ("__import__('os')", "there is no field '__import__'", 0),
         ("name = a & 1", "'&' has no meaning here", 9),
-        ("(" * 200 + "status = oom", "too deep", 100),
+        ("(" * 200 + "status = oom", "too many nested parentheses", 100),
     ],
 )
 def test_a_bad_expression_is_told_with_a_caret_under_the_place(where: str, told: str, place: int) -> None:

@@ -54,7 +54,7 @@ def selection(options: argparse.Namespace) -> Selection:
 
 
 def named_runs(store: Store, names: Iterable[str]) -> list[StoredRun]:
-    """The rows of runs that are named by id, prefix, name or `last`, each once. UsageError for one there is not."""
+    """The rows of the runs named by id, prefix, name or `last`, each once. UsageError for an unknown one."""
     from jobmeter.store import Selection
 
     ids = dict.fromkeys(store.resolve(name) for name in names)

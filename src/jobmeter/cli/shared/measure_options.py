@@ -24,7 +24,7 @@ def add_measure_options(parser: Parser) -> None:
 
 
 def measure_options(options: argparse.Namespace) -> MeasureOptions:
-    """What `add_measure_options` added, with the environment and configuration files behind it."""
+    """What `add_measure_options` added, with the environment and configuration files as defaults."""
     return MeasureOptions(
         name=options.name,
         labels=dict(options.label),

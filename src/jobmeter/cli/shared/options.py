@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
             description=description,
             usage=usage,
             allow_abbrev=False,
-            # A width of its own saves importing what would find out the terminal's, for help that few runs print.
+            # A fixed width saves importing what would find out the terminal's, for help that few runs print.
             formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100, max_help_position=26),
         )
 

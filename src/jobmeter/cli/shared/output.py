@@ -1,4 +1,4 @@
-"""What commands print and write: data to stdout or a file, talk to stderr."""
+"""What commands print and write: data to stdout or a file, messages to stderr."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def write_report(path: str | None, record: Record) -> None:
         warn(f"no report: {path}: {error.strerror}")
 
 
-def tell_summary(record: Record, journal: str | None) -> None:
-    tell("\n".join(summary_lines(record, journal)))
+def print_summary(record: Record, journal: str | None) -> None:
+    print_to_stderr("\n".join(summary_lines(record, journal)))
 
 
 def warn(message: str) -> None:
-    tell(f"jobmeter: {message}")
+    print_to_stderr(f"jobmeter: {message}")
 
 
-def tell(text: str) -> None:
-    """Say something to whoever started us, on stderr."""
+def print_to_stderr(text: str) -> None:
+    """Print lines for people, on stderr."""
     if sys.stderr is None:
         return  # closed when we started; descriptor 2 may be a file of ours by now
     try:
         # In one piece, so that it is not mixed with what others write there.
         os.write(2, f"{text}\n".encode(errors="backslashreplace"))
     except OSError:
-        pass  # stderr is closed or full: nobody to tell
+        pass  # stderr is closed or full: there is nowhere to print

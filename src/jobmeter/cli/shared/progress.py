@@ -10,15 +10,15 @@ Item = TypeVar("Item")
 _OFTEN = 500
 
 
-def counted(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """The items as they come, with a line on stderr that says how many there were so far."""
+def counted(items: Iterable[Item], label: str) -> Iterator[Item]:
+    """The items as they are made, with a line on stderr that shows how many there were so far."""
     if not sys.stderr.isatty():
         yield from items
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what) as status:
+    with Console(stderr=True).status(label) as status:
         for number, item in enumerate(items, start=1):
             yield item
             if number % _OFTEN == 0:
-                status.update(f"{what}: {number:,}")
+                status.update(f"{label}: {number:,}")

@@ -54,14 +54,14 @@ def check_it_is_theirs(plan: Plan, rows: Iterable[StoredRun]) -> None:
     others = sorted({job.workflow for job in jobs if job.workflow} - {workflow_id(plan.name)})
     if others:
         raise UsageError(
-            f"{plan.path}: is the spec of {plan.name!r}, and jobs of {others[0]!r} are meant. Name theirs."
+            f"{plan.path}: is the spec of {plan.name!r}, not of {others[0]!r}. Name the spec of these jobs."
         )
     if jobs and not {job.step for job in jobs} & {job.step for job in plan.jobs}:
-        raise UsageError(f"{plan.path}: there is no job {jobs[0].step!r} in it. Name the spec that these jobs are of.")
+        raise UsageError(f"{plan.path}: has no job {jobs[0].step!r}. Name the spec of these jobs.")
 
 
 def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewritten:
-    """Write the sizes, by step, into the spec of this plan; with `diff` only tell what would change."""
+    """Write the sizes, by step, into the spec of this plan; with `diff` only return what would change."""
     from jobmeter.workflow.spec.edit.rewrite import rewrite_requirements, write_spec
     from jobmeter.workflow.spec.plan.planning import make_plan
     from jobmeter.workflow.spec.read.loading import parse_document
@@ -88,12 +88,12 @@ def unified_diff(path: str, before: str, after: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """With their ends; `splitlines` also breaks at characters that end no line for others."""
+    """With their ends; `splitlines` also breaks at characters that other tools do not take for line ends."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _near(path: str) -> str:
-    """From here, if it is below."""
+    """Relative to the present directory, if it is below it."""
     near = os.path.relpath(path)
     return path if near.startswith("..") else near
 
@@ -119,7 +119,7 @@ def _coloured(diff: str) -> str:
 
 
 def _changes(before: Plan, after: Plan) -> list[str]:
-    """What is requested otherwise than before, by step: what several share changes for all of them."""
+    """The changed requests, by step: a requirement that several steps share changes for all of them."""
     from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
     from jobmeter.report.size import quantity
 

@@ -82,7 +82,7 @@ def print_plan_json(plan: Plan, capacity: Capacity) -> None:
             "wave": waves[job.number],
             "command": job.script,
             "cwd": job.directory,
-            "requirement": job.requirement.asked(),
+            "requirement": job.requirement.requested(),
             "blocked_by": list(job.blocked_by),
             "priority": job.priority,
         }

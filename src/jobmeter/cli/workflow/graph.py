@@ -99,7 +99,7 @@ def as_json(chosen: _Chosen) -> dict[str, object]:
             "name": job.name,
             "step": job.step,
             "command": job.script,
-            "requirement": job.requirement.asked(),
+            "requirement": job.requirement.requested(),
         }
         if job.number in chosen.statuses:
             node["status"] = chosen.statuses[job.number]

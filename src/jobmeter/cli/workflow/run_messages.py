@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from jobmeter.analyse.check import Line, check
 from jobmeter.analyse.outcome import in_words
 from jobmeter.analyse.waste import wasted_requests
-from jobmeter.cli.shared.output import tell, warn
+from jobmeter.cli.shared.output import print_to_stderr, warn
 from jobmeter.model import Requirement, Status
 from jobmeter.report.check import opportunity_text
 from jobmeter.report.requests import TOO_LITTLE, TOO_MUCH, overuse_text
@@ -122,7 +122,7 @@ def print_summary(plan: Plan, directory: RunDirectory, result: Result, attempts:
         *request_lines(plan, attempts, summary),
         *_next(directory, result),
     ]
-    tell("\n".join(lines))
+    print_to_stderr("\n".join(lines))
 
 
 def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:

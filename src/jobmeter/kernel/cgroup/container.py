@@ -1,4 +1,4 @@
-"""The accounts of one container, put together from the groups that have a part of them."""
+"""The accounts of one container, combined from the groups that count a part of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ContainerGroup:
         self._last_peak: int | None = None
         self._last_pids: int | None = None
         self._last_kills: int | None = None
-        self._seen_to_the_end = False
+        self._read_at_end = False
         self._cpu_before, self._io_before, self._kills_before = _NOTHING, BlockIo(0, 0), 0
         if from_now:
             self._look()
@@ -42,11 +42,11 @@ class ContainerGroup:
 
     def last_look(self) -> None:
         """Every process of the container has ended: read its own group before the container runtime removes it."""
-        self._seen_to_the_end = self._look() or self._seen_to_the_end
+        self._read_at_end = self._look() or self._read_at_end
 
     def missed(self) -> frozenset[str]:
-        """None once its end was seen; else what no group above it counts."""
-        if self._seen_to_the_end:
+        """Accounts that may be incomplete: none once it was read at its end; else what no group above it counts."""
+        if self._read_at_end:
             return frozenset()
         if self._whole is None:
             return frozenset({"cpu", "throttled", "oom_kills", "memory_peak", "pids_peak"})
@@ -54,7 +54,7 @@ class ContainerGroup:
         return frozenset({"throttled", "oom_kills", *peaks})
 
     def _look(self) -> bool:
-        """Remember what the container's own group counts; False when it is gone."""
+        """Remember what the container's own group counts; False when it was removed."""
         if self._own is None or (cpu := self._own.cpu()) is None:
             return False
         self._last_cpu = cpu
@@ -96,7 +96,7 @@ class ContainerGroup:
     def memory_peak(self) -> int | None:
         self._look()
         whole = self._whole.memory_peak() if self._whole else None
-        if whole is None or (self._seen_to_the_end and self._last_peak is not None):
+        if whole is None or (self._read_at_end and self._last_peak is not None):
             return self._last_peak
         if self._is_alone():
             return whole
@@ -107,7 +107,7 @@ class ContainerGroup:
     def pids_peak(self) -> int | None:
         self._look()
         whole = self._whole.pids_peak() if self._is_alone() and self._whole else None
-        return self._last_pids if self._seen_to_the_end or whole is None else whole
+        return self._last_pids if self._read_at_end or whole is None else whole
 
     def io(self) -> BlockIo | None:
         self._look()
@@ -135,7 +135,7 @@ class ContainerGroup:
         return self._whole is not None and self._aside is None
 
     def processes(self) -> list[int]:
-        """The container's processes; none when its group is gone."""
+        """The container's processes; none when its group was removed."""
         try:
             return self._own.processes() if self._own else []
         except OSError:
@@ -157,5 +157,5 @@ class ContainerGroup:
 
 
 def _larger(a: int | None, b: int | None) -> int | None:
-    known = [number for number in (a, b) if number is not None]
-    return max(known) if known else None
+    numbers = [number for number in (a, b) if number is not None]
+    return max(numbers) if numbers else None

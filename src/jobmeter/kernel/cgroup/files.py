@@ -1,4 +1,4 @@
-"""The files of a cgroup directory: kept open, and parsed in the few forms they have."""
+"""The files of a cgroup directory: held open, and parsed in the few formats they have."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def dissolve(path: str, destination: str) -> None:
         os.rmdir(path)
         return
     except OSError:
-        pass  # processes are in it still, or groups below it
+        pass  # processes, or groups below it, are still in it
     for directory, _, _ in os.walk(path, topdown=False):
         move_all(directory, destination)
         os.rmdir(directory)

@@ -17,10 +17,10 @@ from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_cgroup
 
 PREFIX = "jobmeter-"
-"""How the names of groups begin that a jobmeter made."""
+"""The prefix of the names of groups that jobmeter makes."""
 
 CHANGING = threading.Lock()
-"""Held while a group is made or removed: that can move this process, and with it its place for the next."""
+"""Held while a group is made or removed: that can move this process to another group."""
 
 
 class Memory(NamedTuple):
@@ -45,7 +45,7 @@ class Cpu(NamedTuple):
 
 
 class BlockIo(NamedTuple):
-    """Bytes at the block devices, as far as the kernel tells whose they were."""
+    """Bytes at the block devices, as far as the kernel attributes them."""
 
     read: int
     written: int
@@ -161,7 +161,7 @@ def create_group(machine: Machine, name: str) -> JobGroup:
         by_controller, unified = own_directories(machine)
         if "memory" in by_controller or "cpuacct" in by_controller:
             if "hugetlb" in by_controller and not read_memory_hints(machine).hugetlb_pool:
-                del by_controller["hugetlb"]  # a group more costs each run, and there is nothing to count
+                del by_controller["hugetlb"]  # one more group slows each run, and there is nothing to count
             from jobmeter.kernel.cgroup import v1
 
             return v1.create(by_controller, full_name)
@@ -173,12 +173,12 @@ def create_group(machine: Machine, name: str) -> JobGroup:
 
 
 @functools.cache
-def sweep_once(parent: str) -> None:
-    """`sweep`, the first time that this process makes a group below `parent`."""
-    sweep(parent)
+def remove_empty_groups_once(parent: str) -> None:
+    """`remove_empty_groups`, the first time that this process makes a group below `parent`."""
+    remove_empty_groups(parent)
 
 
-def sweep(parent: str) -> None:
+def remove_empty_groups(parent: str) -> None:
     """Remove groups left below `parent` by a jobmeter that was killed, once their jobs are over."""
     try:
         names = os.listdir(parent)
@@ -206,7 +206,7 @@ def _process_exists(pid: int) -> bool:
 def enclosing_cpu_account(machine: Machine) -> dict[str, str]:
     """Where the kernel counts the CPU time of the cgroup that surrounds this process, as `Group.directories`.
 
-    Empty where it does not, or not exactly: the root of v2 counts by ticks, and misses who runs between two of them.
+    Empty where it does not, or not exactly: the root of v2 counts by ticks, and misses what runs between two of them.
     """
     try:
         v1, v2 = own_directories(machine)
@@ -231,7 +231,7 @@ def read_cpu_account(account: dict[str, str]) -> int:
 
 
 def enclosing_oom_kills(machine: Machine) -> int | None:
-    """How often the kernel's OOM killer struck in the cgroup that surrounds this process."""
+    """The number of OOM kills in the cgroup that surrounds this process."""
     try:
         by_controller, unified = own_directories(machine)
         if "memory" in by_controller:

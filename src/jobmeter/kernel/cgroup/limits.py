@@ -1,4 +1,4 @@
-"""What the cgroups around this process let it and its children use: less than the machine has, in many containers."""
+"""The limits of the cgroups around this process: in many containers, less than the machine has."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _cpu_limits(machine: Machine) -> Iterator[float]:
 
 
 def _quota(quota: str, period: str) -> Iterator[float]:
-    """Of `max` or -1, which mean no limit, nothing."""
+    """None for `max` or -1, which mean no limit."""
     if quota.strip().isdigit() and period.strip().isdigit() and int(period):
         yield int(quota) / int(period)
 

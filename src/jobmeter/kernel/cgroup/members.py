@@ -1,4 +1,4 @@
-"""Which processes of a job are no longer in the group they were started in: who may, can move them."""
+"""Which processes of a job are no longer in the group they were started in: a process with permission can move them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobmeter.kernel.tree import Process
 
 
 class Membership:
-    """Looks, now and then, whether the processes of a tree are where they were put."""
+    """Checks, now and then, whether the processes of a tree are still in their group."""
 
     def __init__(self, machine: Machine, directories: dict[str, str]) -> None:
         """`directories` of a group, by controller: see `cgroup.Group`."""
@@ -19,7 +19,7 @@ class Membership:
         self._directories = directories
         self._below: dict[str, set[Identity]] = {}  # in a group that the job made below its own: counted there
         self.left: set[str] = set()
-        """Controllers whose group some process was seen outside of; `""` is the unified hierarchy."""
+        """Controllers whose group some process has left; `""` is the unified hierarchy."""
 
     def update(self, alive: list[Process]) -> None:
         for controller, path in self._directories.items():
@@ -32,19 +32,19 @@ class Membership:
             elsewhere = [process.identity for process in alive if process.identity.pid not in inside]
             before = self._below.get(controller, set())
             below = self._below[controller] = before.intersection(elsewhere)
-            for who in elsewhere:
-                if who not in below:
-                    self._look(who, controller, os.path.basename(path))
+            for identity in elsewhere:
+                if identity not in below:
+                    self._look(identity, controller, os.path.basename(path))
 
-    def _look(self, who: Identity, controller: str, name: str) -> None:
+    def _look(self, identity: Identity, controller: str, name: str) -> None:
         try:
-            path = read_cgroup(self._machine, who.pid).get(controller)
+            path = read_cgroup(self._machine, identity.pid).get(controller)
         except (OSError, ValueError):
-            return  # gone
+            return  # it has ended
         # In v1 a process that is about to end is shown in the root.
-        if path is None or is_ending(self._machine, who.pid):
+        if path is None or is_ending(self._machine, identity.pid):
             return
         if f"/{name}/" in f"{path}/":
-            self._below[controller].add(who)
+            self._below[controller].add(identity)
         else:
             self.left.add(controller)

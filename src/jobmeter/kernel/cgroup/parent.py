@@ -18,7 +18,7 @@ from jobmeter.kernel.procfs import read_cgroup
 
 _ACCOUNTS = ("memory", "cpuacct", "cpu", "pids", "blkio")
 _PATIENCE = 1.0
-"""Seconds in which the helpers of a container runtime leave the group of a container that is gone."""
+"""Seconds in which the helpers of a container runtime leave the group of a container that has ended."""
 
 
 class ParentGroup:
@@ -50,7 +50,7 @@ def create_parent(machine: Machine, name: str) -> ParentGroup:
     """Make the group for the containers of run `name`; NoData, with what it would need, where that is not allowed."""
     full_name = f"{PREFIX}{os.getpid()}-{name}"
     mounts = _mounts(machine)
-    sweep_parents(machine)
+    remove_empty_parents(machine)
     everywhere = [f"{mount.path}/{full_name}" for mount in mounts]
     tops = {controller: mount.path for mount in mounts for controller in mount.controllers if mount.version == 1}
     if "memory" in tops or "cpuacct" in tops:
@@ -59,7 +59,7 @@ def create_parent(machine: Machine, name: str) -> ParentGroup:
         return ParentGroup(f"/{full_name}", group, roots, everywhere)
     unified = [mount.path for mount in mounts if mount.version == 2]
     if not unified:
-        raise NoData("the root of no cgroup hierarchy can be seen from here")
+        raise NoData("the root of no cgroup hierarchy is visible here")
     return ParentGroup(f"/{full_name}", v2.create(unified[0], full_name), {}, everywhere)
 
 
@@ -76,7 +76,7 @@ def _make_v1(directories: dict[str, str], everywhere: list[str]) -> dict[str, st
     return directories
 
 
-def sweep_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
+def remove_empty_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
     """Remove the groups that a killed jobmeter left for its containers, once nothing runs there; their names.
 
     With `patience`, wait so many seconds for a container runtime's helpers to leave them.
@@ -92,7 +92,7 @@ def sweep_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
 
 
 def _left_in(top: str, machine: Machine) -> list[str]:
-    """The groups there whose jobmeter no longer lives."""
+    """The groups there whose jobmeter no longer runs."""
     try:
         names = [name for name in os.listdir(top) if name.startswith(PREFIX)]
     except OSError:
@@ -109,7 +109,7 @@ def group_of(machine: Machine, pid: int, container: str) -> Group:
     try:
         paths = read_cgroup(machine, pid)
     except OSError as error:
-        raise NoData(f"process {pid} cannot be looked at: {error.strerror}") from None
+        raise NoData(f"process {pid} cannot be read: {error.strerror}") from None
     by_controller: dict[str, str] = {}
     unified = None
     for mount in find_mounts(machine) if machine.has_proc() else []:
@@ -130,13 +130,13 @@ def group_of(machine: Machine, pid: int, container: str) -> Group:
 
 
 def _up_to(path: str, container: str) -> str:
-    """`path` up to the part that names the container: some runtimes make a group more below it."""
+    """`path` up to the part that names the container: some runtimes make another group below it."""
     before, name, after = path.partition(container)
     return before + name + after.partition("/")[0]
 
 
 def _mounts(machine: Machine) -> list[CgroupMount]:
-    """The hierarchies of which the root can be seen."""
+    """The hierarchies whose root is visible."""
     try:
         return [mount for mount in find_mounts(machine) if mount.root == "/"]
     except OSError as error:

@@ -8,12 +8,12 @@ import os
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
 from jobmeter.kernel.cgroup.files import Directory
-from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Memory, sweep_once
+from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Memory, remove_empty_groups_once
 from jobmeter.kernel.machine import TICKS_PER_SECOND, write_text
 
 _CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio", "hugetlb")
 _COUNTING = ("memory", "cpuacct")
-"""What figures are called exact because of."""
+"""The controllers that make figures exact."""
 _CPU_PERIOD_US = 100_000
 
 
@@ -23,7 +23,7 @@ def create(own: dict[str, str], name: str) -> GroupV1:
     for controller in _CONTROLLERS:
         if controller not in own:
             continue
-        sweep_once(own[controller])
+        remove_empty_groups_once(own[controller])
         try:
             # cpu and cpuacct are often mounted together, and then are one directory.
             os.makedirs(f"{own[controller]}/{name}", exist_ok=True)

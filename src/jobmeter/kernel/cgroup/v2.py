@@ -13,7 +13,7 @@ import os
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
 from jobmeter.kernel.cgroup.files import Directory
-from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, BlockIo, Cpu, Memory, sweep_once
+from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, BlockIo, Cpu, Memory, remove_empty_groups_once
 from jobmeter.kernel.machine import read_text, write_text
 
 _CONTROLLERS = ("memory", "cpu", "pids", "io", "hugetlb")
@@ -43,12 +43,12 @@ def create(own: str, name: str) -> GroupV2:
 def _make_below(parent: str, origin: str, name: str) -> GroupV2 | None:
     if not _hand_down(parent):
         return None
-    sweep_once(parent)
+    remove_empty_groups_once(parent)
     return _make(parent, origin, name)
 
 
 def _hand_down(parent: str) -> bool:
-    """Let children of `parent` have the controllers; False, and nothing changed, when memory is not to be had."""
+    """Enable the controllers for children of `parent`; False, and nothing changed, when memory is not available."""
     path = f"{parent}/cgroup.subtree_control"
     try:
         given = read_text(path).split()
@@ -91,7 +91,7 @@ def _alone_in(own: str) -> bool:
 
 
 def _may_leave(own: str) -> bool:
-    """A job beside `own` is out of what is limited there, and out of what another jobmeter measures."""
+    """Whether a job may be beside `own`: not where `own` has limits, nor where another jobmeter measures it."""
     files = Directory(own)
     limits = [files.text(name) or "max" for name in ("memory.max", "memory.high", "cpu.max")]
     files.close()
@@ -182,7 +182,7 @@ class GroupV2:
         return self._files.sum_of_sizes("hugetlb.", ".current")
 
     def hugetlb_peak(self) -> int | None:
-        return None  # v2 keeps none
+        return None  # v2 has none
 
     def cpu(self) -> Cpu | None:
         stat = self._files.table("cpu.stat")

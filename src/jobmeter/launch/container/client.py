@@ -136,7 +136,7 @@ def translated(name: str, address: str) -> Iterator[None]:
 def _refusal(name: str, reason: str) -> str:
     if "is too new" in reason or "is too old" in reason:
         return (
-            f"{name}: the versions of its API and of this client do not meet: {reason}. "
+            f"{name}: the versions of its API and of this client do not match: {reason}. "
             "Upgrade the older one, or unset DOCKER_API_VERSION."
         )
     return f"{name}: {reason}"
@@ -151,19 +151,19 @@ def _absence(name: str, address: str, error: BaseException) -> str:
     if isinstance(cause, (FileNotFoundError, ConnectionRefusedError)):
         start = "systemctl start docker" if name == "Docker" else "systemctl start podman.socket"
         variable = "DOCKER_HOST" if name == "Docker" else "CONTAINER_HOST"
-        return f"{name} is not running at {address}. Start it ({start}), or say where it is with {variable}."
+        return f"{name} is not running at {address}. Start it ({start}), or set its address with {variable}."
     return f"{name} at {address} does not answer: {' '.join(str(cause or error).split())}"
 
 
 def _os_error(error: BaseException | None) -> OSError | None:
     """The error of the system behind those of the libraries, which wrap each other, some as an argument."""
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     waiting = [error]
     while waiting:
         present = waiting.pop()
-        if present is None or present in seen:
+        if present is None or present in visited:
             continue
-        seen.append(present)
+        visited.append(present)
         if isinstance(present, OSError) and present.errno is not None:
             return present
         waiting += [present.__cause__, present.__context__]

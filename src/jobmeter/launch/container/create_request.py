@@ -19,7 +19,7 @@ def create_body(
 ) -> dict[str, Any]:
     """The requirement is a limit. An absent field leaves the choice to the image or the container runtime."""
     host: dict[str, Any] = {
-        # Output is passed on as it comes; a second copy on the container runtime's disk would only fill it.
+        # Output is forwarded as it is written; a second copy would only fill the container runtime's disk.
         "LogConfig": {"Type": "none", "Config": {}},
         "AutoRemove": False,  # its state is read after its end
         **_limits(requirement),
@@ -60,7 +60,7 @@ def _limits(requirement: Requirement) -> dict[str, int]:
     if requirement.cpus is not None:
         limits["NanoCpus"] = round(requirement.cpus * 1e9)
     if requirement.memory_bytes is not None:
-        # Memory and swap together: with more of these than of memory it would go on in the swap.
+        # Memory and swap together: if this were more than memory, the container would continue in swap.
         limits |= {"Memory": requirement.memory_bytes, "MemorySwap": requirement.memory_bytes}
     return limits
 

@@ -1,4 +1,4 @@
-"""What a container runtime reports of a container, in base units."""
+"""What a container runtime reports about a container, in base units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def find_container(runtime: ContainerRuntime, name: str) -> dict[str, Any]:
     except RequestRefused as refused:
         if refused.status != 404:
             raise
-        hint = f"`{runtime.name.lower()} ps --all` lists those there are."
+        hint = f"`{runtime.name.lower()} ps --all` lists all containers."
         raise UsageError(f"{runtime.name} has no container {name!r}. {hint}") from None
 
 
@@ -46,7 +46,7 @@ def enforced_limits(limits_set: Requirement) -> list[str]:
 
 
 def describe(runtime: ContainerRuntime, inspection: dict[str, Any]) -> dict[str, Any]:
-    """What people ask of a container first. What is not known, or not limited, is absent."""
+    """The description of a container. What is unknown, or not limited, is absent."""
     state, host, config = inspection["State"], inspection.get("HostConfig") or {}, inspection.get("Config") or {}
     entry: dict[str, Any] = {
         "id": inspection["Id"],
@@ -61,7 +61,7 @@ def describe(runtime: ContainerRuntime, inspection: dict[str, Any]) -> dict[str,
         "ended": None if state.get("Running") else _moment(state.get("FinishedAt")),
         "exit_code": None if state.get("Running") or not _moment(state.get("FinishedAt")) else state.get("ExitCode"),
         "oom_killed": state.get("OOMKilled") or None,
-        "limits": limits(inspection).asked(),
+        "limits": limits(inspection).requested(),
         "network": host.get("NetworkMode") or None,
         "run": (config.get("Labels") or {}).get("jobmeter.run"),
     }

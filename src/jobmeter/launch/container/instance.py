@@ -34,7 +34,7 @@ class Container:
         return self.runtime.stats(self.id)
 
     def remove(self, patience: float = 0.0) -> None:
-        """Remove it, whatever it does. LaunchError when it cannot be, also not within `patience` seconds."""
+        """Remove it, running or not. LaunchError when that fails for `patience` seconds."""
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -45,10 +45,10 @@ class Container:
             time.sleep(_LOOK)
 
     def visible_pid(self, state: ContainerState, machine: Machine) -> int:
-        """Its first process, if it can be seen from here; else 0.
+        """Its first process, if it is visible here; else 0.
 
         A container runtime may be in a virtual machine, or outside the namespace this process is in: then the number
-        it reports is another process's here.
+        it reports belongs to another process here.
         """
         if not state.pid or not self.runtime.is_local:
             return 0
@@ -61,7 +61,7 @@ class Container:
         return state.pid if _is_first(machine, state.pid) else 0
 
     def first_process(self, parent: ParentGroup, machine: Machine) -> int:
-        """The same by the group made above it, without asking the container runtime; 0 when it is not known so."""
+        """The same from the group made above it, without a request to the container runtime; 0 when unknown."""
         try:
             return next((pid for pid in self._own_group(parent).processes() if _is_first(machine, pid)), 0)
         except OSError:
@@ -79,7 +79,7 @@ class Container:
                 helpers = None
             return ContainerGroup(parent.group, own, helpers)
         if not pid:
-            raise NoData("the container's cgroup cannot be seen from here")
+            raise NoData("the container's cgroup is not visible here")
         return ContainerGroup(None, group_of(machine, pid, self.id), from_now=self.already_ran)
 
 

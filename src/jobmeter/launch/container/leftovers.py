@@ -1,4 +1,4 @@
-"""Containers that a jobmeter left behind because it was killed: known by their labels."""
+"""Containers that a killed jobmeter left behind: identified by their labels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from jobmeter.errors import LaunchError
-from jobmeter.kernel.cgroup.parent import sweep_parents
+from jobmeter.kernel.cgroup.parent import remove_empty_parents
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.launch.container.podman import podman_address
@@ -18,10 +18,10 @@ _PID, _START, _HOST, _BOOT = "jobmeter.pid", "jobmeter.start", "jobmeter.host", 
 
 
 def labels(run_id: str, machine: Machine) -> dict[str, str]:
-    """Whose container it is: the run, and the process that looks after it."""
+    """The labels of a container: its run, and the process that follows it."""
     owner = {RUN: run_id, _PID: str(os.getpid()), _HOST: _host(machine), _BOOT: _boot(machine)}
     try:
-        # Pids are reused: with its start time it is known whether that process still lives.
+        # Pids are reused: the start time shows whether that process still runs.
         owner[_START] = str(read_stat(machine, os.getpid()).start)
     except (OSError, ValueError):
         pass  # no /proc here
@@ -29,12 +29,12 @@ def labels(run_id: str, machine: Machine) -> dict[str, str]:
 
 
 def leftovers(runtime: ContainerRuntime, machine: Machine) -> list[ListedContainer]:
-    """The containers whose jobmeter no longer lives. Of those made on another machine that is not known."""
+    """The containers whose jobmeter no longer runs; not those made on another machine, where that is unknown."""
     return [container for container in runtime.labelled(RUN) if _is_left(container.labels, machine)]
 
 
 class RuntimeCheck(NamedTuple):
-    """What `jobmeter doctor` shows of one container runtime."""
+    """What `jobmeter doctor` shows about one container runtime."""
 
     runtime: str
     description: str = ""
@@ -89,7 +89,7 @@ def clean(machine: Machine) -> Cleanup:
             _clean_runtime(runtime, machine, done)
         finally:
             runtime.close()
-    done.groups.extend(sweep_parents(machine, patience=_PATIENCE))
+    done.groups.extend(remove_empty_parents(machine, patience=_PATIENCE))
     return done
 
 
@@ -117,7 +117,7 @@ def _is_left(owner: dict[str, str], machine: Machine) -> bool:
 
 
 def _host(machine: Machine) -> str:
-    """This machine, or the part of it whose processes can be seen from here."""
+    """This machine, or the part of it whose processes are visible here."""
     try:
         return f"{os.uname().nodename} {os.readlink(f'{machine.proc}/self/ns/pid')}"
     except OSError:

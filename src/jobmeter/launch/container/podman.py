@@ -13,7 +13,7 @@ from jobmeter.errors import LaunchError
 
 _PATIENCE = 20.0
 _IDLE = "60"
-"""Seconds without a request after which the service ends, should jobmeter be killed before it can end it."""
+"""Seconds without a request after which the service ends, in case jobmeter is killed before it can end it."""
 
 
 def podman_address(*, may_start: bool = False) -> str | None:
@@ -53,11 +53,11 @@ def start_service() -> PodmanService:
     """Start its service. LaunchError when that is not possible."""
     program = shutil.which("podman")
     if program is None:
-        raise LaunchError("there is no Podman here. Install it, or say where it listens with CONTAINER_HOST.")
+        raise LaunchError("there is no Podman here. Install it, or set its address with CONTAINER_HOST.")
     folder = tempfile.mkdtemp(prefix="jobmeter-podman-")
     socket, log = f"{folder}/podman.sock", f"{folder}/log"
     with open(log, "wb") as output:
-        # In a session of its own: Ctrl-C is for the job, and its container runtime must be there to see it end.
+        # In a session of its own: Ctrl-C is for the job, and its container runtime must survive it.
         process = subprocess.Popen(
             [program, "system", "service", f"--time={_IDLE}", f"unix://{socket}"],
             cwd=folder,  # its conmon leaves a file `oom` where it was started

@@ -1,4 +1,4 @@
-"""A container runtime: what jobmeter asks of Docker and Podman, with all that differs between them."""
+"""A container runtime: the requests to Docker and Podman, with all that differs between them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ContainerRuntime:
 
     @property
     def is_local(self) -> bool:
-        """Whether it runs on this machine, so that its containers are processes that can be seen."""
+        """Whether it runs on this machine, so that its containers are processes visible here."""
         return self._connection.is_local
 
     @property
@@ -148,7 +148,7 @@ class ContainerRuntime:
         except RequestRefused as refused:
             if "already in use" in refused.reason:
                 raise LaunchError(
-                    f"{self.name}: a container named {name} is already there. "
+                    f"{self.name}: a container named {name} already exists. "
                     f"Remove it ({self.name.lower()} rm {name}), or use another --container-name."
                 ) from None
             raise
@@ -193,7 +193,7 @@ class ContainerRuntime:
         return inspection
 
     def wait(self, container: str) -> None:
-        """Return when it does not run any more."""
+        """Return when it no longer runs."""
         self._request(self._api.wait, container)
 
     def kill(self, container: str, number: int) -> None:
@@ -226,11 +226,11 @@ class ContainerRuntime:
         return parse_stats(answer)
 
     def remove(self, container: str) -> None:
-        """Remove it, running or not, with the volumes that have no name; one that is gone is no error."""
+        """Remove it, running or not, with the volumes that have no name; one that was removed already is no error."""
         try:
             self._request(self._api.remove_container, container, force=True, v=True)
         except RequestRefused as refused:
-            # 409: someone else is about to remove it.
+            # 409: another client is removing it.
             if refused.status not in (404, 409):
                 raise
 

@@ -1,4 +1,4 @@
-"""What a container is to be like, as people write it: mounts, environment, GPUs."""
+"""The options of a container, as people write them: mounts, environment, GPUs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def parse_gpus(text: str) -> Gpus:
 
 
 def check(options: ContainerOptions) -> None:
-    """UsageError for what no container runtime can do."""
+    """UsageError for options that no container runtime accepts."""
     if not options.image or options.image.startswith("-"):
         raise UsageError(f"--container: {options.image!r} is not the name of an image")
     if options.engine not in RUNTIMES:

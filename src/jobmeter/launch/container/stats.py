@@ -42,7 +42,7 @@ def _sum(networks: list[dict[str, Any]], field: str) -> int | None:
 
 
 def _blocks(answer: dict[str, Any], operation: str) -> int | None:
-    """Bytes over all devices. An empty list is no device that was used, or no accounting: not known."""
+    """Bytes over all devices. An empty list is no device that was used, or no accounting: unknown."""
     entries = (answer.get("blkio_stats") or {}).get("io_service_bytes_recursive")
     if not entries:
         return None

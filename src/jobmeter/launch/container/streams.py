@@ -21,7 +21,7 @@ _LOOK = 0.05
 
 
 def can_be_input(descriptor: int) -> bool:
-    """Whether it is a pipe, a file or a socket: what is in there was meant for the job. A terminal is not passed."""
+    """Whether it is a pipe, a file or a socket, whose content is meant for the job. A terminal is not forwarded."""
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:
@@ -50,7 +50,7 @@ def open_relay(
 
 
 def _duplicate(descriptor: int) -> int:
-    """A second one, or nowhere for one that is closed."""
+    """A duplicate, or /dev/null for one that is closed."""
     try:
         return os.dup(descriptor)
     except OSError:
@@ -58,7 +58,7 @@ def _duplicate(descriptor: int) -> int:
 
 
 class StreamRelay:
-    """Copies what comes out of `connection` until its end, in a thread, and in another what goes in."""
+    """Copies the output of `connection` until its end, in one thread, and its input in another."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class StreamRelay:
         stderr: int,
         on_closed: Callable[[], None],
     ) -> None:
-        """`on_closed` is called when nobody reads the output any more. The descriptors are closed by the relay."""
+        """`on_closed` is called when the output has no reader any more. The descriptors are closed by the relay."""
         self._connection = connection
         self._sinks: dict[int, int | None] = {1: stdout, 2: stderr}
         self._outputs = (stdout, stderr)
@@ -90,13 +90,13 @@ class StreamRelay:
             thread.start()
 
     def hurry(self) -> None:
-        """The job is to end now: wait for a slow reader no longer than for the container runtime."""
+        """The job is being ended: wait for a slow reader no longer than for the container runtime."""
         self._hurried = True
 
     def finish(self, patience: float) -> None:
-        """Pass on the rest, until its end or until the container runtime sent nothing for `patience` seconds.
+        """Copy the rest, until its end or until the container runtime sent nothing for `patience` seconds.
 
-        Whoever reads the output may take longer, unless `hurry` was called.
+        The reader of the output may take longer, unless `hurry` was called.
         """
         os.write(self._wake_write, b"w")
         output, *inputs = self._threads
@@ -108,7 +108,7 @@ class StreamRelay:
                 self._connection.shutdown(socket.SHUT_RDWR)
             for thread in inputs:
                 thread.join()
-            output.join(_LOOK)  # one that still waits for a reader is left to itself
+            output.join(_LOOK)  # a thread that still waits for a reader is abandoned
         with contextlib.suppress(OSError):
             self._connection.close()
         for descriptor in (self._input, self._wake_read, self._wake_write):
@@ -151,7 +151,7 @@ class StreamRelay:
             try:
                 part = self._connection.recv(count - len(data))
             except OSError:
-                return b""  # the container runtime is gone
+                return b""  # the container runtime has ended
             finally:
                 self._listens_since = None
             if not part:
@@ -164,7 +164,7 @@ class StreamRelay:
     def _write(self, stream: int, data: bytes) -> None:
         sink = self._sinks.get(stream)
         if sink is None:
-            return  # nobody reads it any more
+            return  # it has no reader any more
         try:
             write_all(sink, data)
         except OSError:
@@ -187,4 +187,4 @@ class StreamRelay:
                     return
                 self._connection.sendall(data)
         except OSError:
-            return  # it takes no more
+            return  # it accepts no more input

@@ -1,4 +1,4 @@
-"""Follows a started container to its end: time limit, signals, and a container runtime that may go away."""
+"""Follows a started container to its end: time limit, signals, and a container runtime that may become unreachable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_WAIT = 86400.0
 class ContainerSupervisor:
     """`wait` runs in one thread; `end` and `receive` may be called from any.
 
-    `pid` is the container's first process as it is seen here, or 0: then only the container runtime reports its end.
+    `pid` is the container's first process, as numbered here, or 0: then only the container runtime reports its end.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class ContainerSupervisor:
         self._lock = threading.RLock()
         self._time_limit_ends = None if time_limit is None else time.monotonic() + time_limit
         self._kill_at: float | None = None
-        self._forwarded: dict[int, float] = {}  # signal → when it was last handed on
-        self._stands_for: int | None = None  # the signal that SIGKILL was sent in place of
+        self._forwarded: dict[int, float] = {}  # signal → when it was last forwarded
+        self._stands_for: int | None = None  # the signal that SIGKILL was sent instead of
         self._killed = False
         self._ended = threading.Event()
         self.abandoned = False
@@ -94,7 +94,7 @@ class ContainerSupervisor:
     def wait(self) -> None:
         """Return when the container has ended and its state is known, or the container runtime is away for too long.
 
-        Also when it is `abandoned`, and goes on.
+        Also when it is `abandoned`, and keeps running.
         """
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
@@ -131,7 +131,7 @@ class ContainerSupervisor:
             self._kill()
 
     def _learn_state(self) -> None:
-        """Ask the container runtime until it has noticed the end itself. One that restarts takes a while."""
+        """Poll the container runtime until it reports the end. One that restarts takes a while."""
         deadline = time.monotonic() + _RUNTIME_PATIENCE
         while time.monotonic() < deadline:
             try:
@@ -141,7 +141,7 @@ class ContainerSupervisor:
                     break
             except (RequestRefused, RuntimeUnreachable) as error:
                 if is_missing(error):
-                    break  # someone removed it
+                    break  # it was removed
                 time.sleep(0.2)
             time.sleep(0.01)
         status = self._pidfd.wait_status() if self._pidfd is not None else None
@@ -175,12 +175,12 @@ class ContainerSupervisor:
             self._wake()
 
     def abandon(self) -> None:
-        """Follow it no longer; `wait` returns."""
+        """Stop following it; `wait` returns."""
         self.abandoned = True
         self._wake()
 
     def receive(self, number: int, from_terminal: bool) -> None:
-        """Hand a signal on to the first process, from the terminal too, to which a container does not belong.
+        """Forward a signal to the first process; also one from the terminal, to which a container does not belong.
 
         A container that ignores one which should end it is killed when that is sent again.
         """
@@ -198,7 +198,7 @@ class ContainerSupervisor:
                 self._send_ending(number)
 
     def nobody_reads(self) -> None:
-        """Its output has no reader any more: it ends as a command would that writes there."""
+        """Its output has no reader any more: end it as SIGPIPE would end a command."""
         with self._lock:
             self._stands_for = self._stands_for or signal.SIGPIPE
             # Not here: the caller reads the output, and Docker handles no signal while it waits for a reader.

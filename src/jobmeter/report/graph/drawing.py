@@ -10,11 +10,11 @@ from jobmeter.model import Status
 from jobmeter.report.graph.layout import GridCell, Layout, Route, lay_out
 
 _WIDTH, _GAP, _ROW = 230, 84, 14
-"""Of a box, between two columns, and the air between two boxes: pixels."""
+"""Pixels: of a box, between two columns, and between two boxes."""
 _LINE, _FIRST, _EDGE = 17, 20, 16
-"""Between two lines in a box, from its top to the first, and around the drawing: pixels."""
+"""Pixels: between two lines in a box, from its top to the first, and around the drawing."""
 _LETTERS = 29
-"""Of a name in a box: about what its width holds."""
+"""Characters of a name in a box: about what fits its width."""
 _LETTERS_SMALL = 35
 
 LOOKS = {
@@ -40,15 +40,15 @@ class Box(NamedTuple):
     jobs: int
     level: int
     after: tuple[str, ...]  # the names of those it waits for
-    asked: str  # what it asks for, in words
-    told: str  # shown when the pointer is on it
-    statuses: Mapping[str, int] = {}  # how many of its jobs are so; empty when it was not run
+    requested: str  # its requirement, in words
+    tooltip: str  # shown when the pointer is on it
+    statuses: Mapping[str, int] = {}  # status → how many of its jobs have it; empty when it was not run
 
 
 def svg(boxes: Sequence[Box]) -> str:
     """The drawing as an SVG element. Colours come from the style of the page, by the classes in `LOOKS`."""
-    known = {box.name for box in boxes}
-    edges = [(before, box.name) for box in boxes for before in box.after if before in known and before != box.name]
+    names = {box.name for box in boxes}
+    edges = [(before, box.name) for box in boxes for before in box.after if before in names and before != box.name]
     layout = lay_out({box.name: box.level for box in boxes}, edges)
     page = _Paper(layout, 3 if any(box.statuses for box in boxes) else 2)
     parts = [
@@ -105,14 +105,14 @@ def _box(box: Box, place: GridCell, page: _Paper) -> str:
     x, y, height = page.left(place), page.top(place), page.box_height
     look = _look(box.statuses)
     behind = f'<rect class="box {look}" x="{x + 5:.0f}" y="{y + 5:.1f}" width="{_WIDTH}" height="{height}" rx="6"/>'
-    small = [("more", box.asked)] if box.asked else []
+    small = [("more", box.requested)] if box.requested else []
     small += [(f"more {look}", _in_words(box))] if box.statuses else []
     lines = [f'<text class="name" x="10" y="{_FIRST}">{escape(_label(box))}</text>']
     for number, (kind, words) in enumerate(small, start=1):
         cut = escape(_cut(words, _LETTERS_SMALL))
         lines.append(f'<text class="{kind}" x="10" y="{_FIRST + number * _LINE}">{cut}</text>')
     return (
-        f'<g class="node"><title>{escape(box.told)}</title>{behind if box.jobs > 1 else ""}'
+        f'<g class="node"><title>{escape(box.tooltip)}</title>{behind if box.jobs > 1 else ""}'
         # An <svg> of its own cuts off what is too long for the box, in whatever letters.
         f'<svg x="{x:.0f}" y="{y:.1f}" width="{_WIDTH}" height="{height}">'
         f'<rect class="box {look}" x="1" y="1" width="{_WIDTH - 2}" height="{height - 2}" rx="6"/>'
@@ -127,7 +127,7 @@ def _look(statuses: Mapping[str, int]) -> str:
 
 
 def _shares(box: Box, height: float) -> str:
-    """Along the lower edge of a sweep: how many of its jobs are how."""
+    """Along the lower edge of a sweep: the share of its jobs in each status."""
     if box.jobs < 2 or not box.statuses:
         return ""
     parts, x, room = [], 1.0, _WIDTH - 2

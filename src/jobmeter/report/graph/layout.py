@@ -11,7 +11,7 @@ from typing import NamedTuple, Union
 
 _ROUNDS = 12
 _THIN = 0.35
-"""What a line that passes takes of the room of a box."""
+"""The height that a passing line takes, where a box takes 1."""
 
 _Passing = tuple[str, int]
 """The place of a line from a box in a level."""
@@ -109,7 +109,7 @@ def _mean_of(
 
 
 def _rows(columns: list[list[_Key]], links: _Links) -> dict[_Key, float]:
-    """The row of every place: its column's order kept, and as near to its neighbours as the others leave room."""
+    """The row of every place: in the order of its column, and as near to its neighbours as the others allow."""
     rows: dict[_Key, float] = {}
     tallest = max((_offsets(column)[-1] for column in columns if column), default=0.0)
     for column in columns:
@@ -118,8 +118,8 @@ def _rows(columns: list[list[_Key]], links: _Links) -> dict[_Key, float]:
     both = {key: [*links.left.get(key, ()), *links.right.get(key, ())] for key in rows}
     for round_ in range(_ROUNDS):
         for column in columns if round_ % 2 else columns[::-1]:
-            wanted = _mean_of(both, rows, rows)
-            rows.update(zip(column, _spread([wanted(key) for key in column], _offsets(column))))
+            mean_row = _mean_of(both, rows, rows)
+            rows.update(zip(column, _spread([mean_row(key) for key in column], _offsets(column))))
     top = min(rows.values(), default=0.0)
     return {key: row - top for key, row in rows.items()}
 
@@ -135,14 +135,14 @@ def _offsets(column: Sequence[_Key]) -> list[float]:
     return offsets
 
 
-def _spread(wanted: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """The places nearest to those wanted, in the least squares, that keep their order and distances.
+def _spread(target_rows: Sequence[float], offsets: Sequence[float]) -> list[float]:
+    """The places nearest to the targets, by least squares, that keep their order and distances.
 
     Less the offsets, places must not fall: those that would are drawn together to their mean.
     """
     blocks: list[tuple[float, int]] = []  # sum and count
-    for want, offset in zip(wanted, offsets):
-        total, count = want - offset, 1
+    for target, offset in zip(target_rows, offsets):
+        total, count = target - offset, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
             before = blocks.pop()
             total, count = total + before[0], count + before[1]

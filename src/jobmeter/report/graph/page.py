@@ -52,7 +52,7 @@ footer { margin-top: 20px; color: var(--soft); font-size: 13px; }
 """
 
 
-def graph_page(title: str, told: str, boxes: Sequence[Box], commands: Sequence[str]) -> str:
+def graph_page(title: str, subtitle: str, boxes: Sequence[Box], commands: Sequence[str]) -> str:
     """The whole file: the drawing, then every box with its command in a table."""
     return "\n".join(
         [
@@ -63,7 +63,7 @@ def graph_page(title: str, told: str, boxes: Sequence[Box], commands: Sequence[s
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             f"<title>{escape(title)} · jobmeter</title>",
             f"<style>{_STYLE}</style></head>",
-            f"<body><main><h1>{escape(title)}</h1><p>{escape(told)}</p>",
+            f"<body><main><h1>{escape(title)}</h1><p>{escape(subtitle)}</p>",
             f'<section>{_legend(boxes)}<div class="wide">{svg(boxes)}</div></section>',
             _table(boxes, commands),
             f"<footer>Made by jobmeter {__version__}. This page is complete in itself.</footer></main></body></html>\n",
@@ -72,7 +72,7 @@ def graph_page(title: str, told: str, boxes: Sequence[Box], commands: Sequence[s
 
 
 def _legend(boxes: Sequence[Box]) -> str:
-    """The statuses there are, with their colours and how many jobs are so; nothing when it was not run."""
+    """The statuses, with their colours and how many jobs have each; empty when it was not run."""
     counts: Counter[str] = Counter()
     for box in boxes:
         counts.update(box.statuses)
@@ -86,11 +86,11 @@ def _legend(boxes: Sequence[Box]) -> str:
 
 def _table(boxes: Sequence[Box], commands: Sequence[str]) -> str:
     rows = [
-        f'<tr><td>{escape(box.name)}</td><td class="number">{box.jobs:,}</td><td>{escape(box.asked)}</td>'
+        f'<tr><td>{escape(box.name)}</td><td class="number">{box.jobs:,}</td><td>{escape(box.requested)}</td>'
         f"<td>{escape(', '.join(box.after))}</td><td><pre>{escape(command)}</pre></td></tr>"
         for box, command in zip(boxes, commands)
     ]
-    head = "".join(f"<th>{name}</th>" for name in ("job", "jobs", "asks for", "waits for", "command"))
+    head = "".join(f"<th>{name}</th>" for name in ("job", "jobs", "requests", "waits for", "command"))
     return (
         f'<section><h2>Jobs</h2><div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></section>"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobmeter.report.plot.figures import ASKED, COLOURS, Figure, base_layout, escaped, faded, label, value_axis
+from jobmeter.report.plot.figures import (
+    COLOURS,
+    REQUESTED,
+    Figure,
+    base_layout,
+    escaped,
+    faded,
+    label,
+    value_axis,
+)
 from jobmeter.report.plot.series import JobCurves
 from jobmeter.units import scale, text
 
@@ -45,7 +54,7 @@ def summary_figure(jobs: Sequence[JobCurves]) -> Figure:
         values = bar_values(jobs, bars)
         highest = max((value for column in values.values() for value in column if value), default=0.0)
         divisor, symbol = scale(highest, bars.unit)
-        for (name, column), colour in zip(values.items(), (COLOURS[number], faded(COLOURS[number], 0.4), ASKED)):
+        for (name, column), colour in zip(values.items(), (COLOURS[number], faded(COLOURS[number], 0.4), REQUESTED)):
             if any(value is not None for value in column):
                 data.append(_bar(name, names, column, axis, colour, divisor, bars.unit, shown=number == 0))
         layout[f"xaxis{axis[1:]}"] = {
@@ -58,11 +67,11 @@ def summary_figure(jobs: Sequence[JobCurves]) -> Figure:
 
 def bar_values(jobs: Sequence[JobCurves], bars: Bars) -> dict[str, list[float | None]]:
     """`peak`, `mean` and `requested` of every run, in the unit of the bars."""
-    asked = [job.row.get(bars.requirement) for job in jobs]
+    requested = [job.row.get(bars.requirement) for job in jobs]
     return {
         "peak": [job.row.get(bars.peak) for job in jobs],
         "mean": [job.row.get(bars.mean) for job in jobs],
-        "requested": [None if value is None else value * bars.times for value in asked],
+        "requested": [None if value is None else value * bars.times for value in requested],
     }
 
 

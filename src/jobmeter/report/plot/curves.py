@@ -1,4 +1,4 @@
-"""The curves of kept runs, and the page they are drawn on: what commands that plot share."""
+"""The curves of stored runs, and the page they are drawn on: what commands that plot share."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _FEWEST, _MOST = 200, 4_000
 
 def curves_of(store: Store, rows: Sequence[StoredRun], keys: Sequence[str] = ()) -> list[JobCurves]:
     """The curves of every run; some may have none, and UsageError when all have none."""
-    from jobmeter.report.plot.series import STANDARD, check_drawable, job_curves, telling_length
+    from jobmeter.report.plot.series import STANDARD, check_drawable, distinguishing_length, job_curves
 
     curves = len(rows) * (len(keys) or len(STANDARD)) * 2
     most = min(max(_POINTS // curves, _FEWEST), _MOST)
-    short = telling_length([row["id"] for row in rows])
+    short = distinguishing_length([row["id"] for row in rows])
     jobs = []
-    # Windows by the hundred thousand and no cycles among them: looking for some doubles the time.
+    # Hundreds of thousands of windows without reference cycles: collecting garbage would double the time.
     gc.disable()
     try:
         for row in rows:
@@ -38,7 +38,7 @@ def curves_of(store: Store, rows: Sequence[StoredRun], keys: Sequence[str] = ())
         gc.enable()
     empty = [job.row["id"] for job in jobs if not job.panels]
     if len(empty) == len(jobs):
-        raise UsageError(f"nothing to plot: no figures over time are kept of {', '.join(empty[:5])}")
+        raise UsageError(f"nothing to plot: no time series is stored for {', '.join(empty[:5])}")
     return jobs
 
 

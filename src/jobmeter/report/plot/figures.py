@@ -1,6 +1,6 @@
 """Figures as plotly takes them: one for a run, and those that put several runs side by side.
 
-They are plain dictionaries: nothing here needs plotly, and a page of many runs is made in no time.
+They are plain dictionaries: nothing here needs plotly, and a page of many runs is made quickly.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from jobmeter.units import scale, text
 Figure = dict[str, Any]
 
 COLOURS = ("#2563a8", "#c2571a", "#2f855a", "#7b4bb3", "#b7342d", "#0e7c86", "#a0648c", "#6b6f1f", "#4a5568", "#d08b00")
-ASKED = "#b7342d"
+REQUESTED = "#b7342d"
 _GRID = "#e5e7eb"
 _ROW = 205
 _LONGEST = 40
 _MOST_IN_ROW = 8
-"""Runs whose names stand above a figure; of more they stand beside it, where they scroll."""
+"""The most runs whose names are above a figure; the names of more are beside it, where they scroll."""
 _BUTTONS = 30
-"""Pixels at the top where plotly shows its buttons: the legend stands below them."""
+"""Pixels at the top where plotly shows its buttons: the legend is below them."""
 
 
 class Clock(NamedTuple):
@@ -61,7 +61,7 @@ def label(job: JobCurves) -> str:
 
 
 def unit_title(curve: Curve, symbol: str) -> str:
-    """What stands beside the axis: `MiB`, `% (100 = one core)`, `KiB per second`."""
+    """The title of the axis: `MiB`, `% (100 = one core)`, `KiB per second`."""
     named = {"percent": "% (100 = one core)", "count": "number"}.get(curve.unit, symbol)
     return f"{named} per second" if curve.rate else named
 
@@ -79,7 +79,7 @@ def job_figure(job: JobCurves, of_day: bool = False) -> Figure:
     layout.update(hovermode="x unified", hoversubplots="axis")
     for number, panel in enumerate(job.panels):
         axis = "y" if number == 0 else f"y{number + 1}"
-        highest = max(panel.curve.highest, panel.asked or 0.0)
+        highest = max(panel.curve.highest, panel.requested or 0.0)
         divisor, symbol = scale(highest, panel.curve.unit)
         data += _panel_traces(job, panel, axis, COLOURS[panel.number % len(COLOURS)], time, divisor)
         layout[f"yaxis{axis[1:]}"] = value_axis(unit_title(panel.curve, symbol))
@@ -125,7 +125,7 @@ def _panel_traces(job: JobCurves, panel: Panel, axis: str, colour: str, time: Cl
         peak.update(name=f"{title}, peak", yaxis=axis)
         peak["line"] = {"color": colour, "width": 1, "shape": "vh", "dash": "dot"}
         traces.insert(0, peak)
-    if panel.asked is not None:
+    if panel.requested is not None:
         ends = [time.at(0.0, job.row["started"]), time.at(curve.times[-1], job.row["started"])]
         traces.append(
             {
@@ -133,12 +133,12 @@ def _panel_traces(job: JobCurves, panel: Panel, axis: str, colour: str, time: Cl
                 "mode": "lines",
                 "name": f"{title}, requested",
                 "x": ends,
-                "y": [round(panel.asked / divisor, 4)] * 2,
-                "text": [text(panel.asked, curve.unit)] * 2,
+                "y": [round(panel.requested / divisor, 4)] * 2,
+                "text": [text(panel.requested, curve.unit)] * 2,
                 "hovertemplate": "%{text}",
                 "xaxis": "x",
                 "yaxis": axis,
-                "line": {"color": ASKED, "width": 1.5, "dash": "dash"},
+                "line": {"color": REQUESTED, "width": 1.5, "dash": "dash"},
             }
         )
     return traces
@@ -206,10 +206,10 @@ def value_axis(title: str) -> Figure:
 def _heading(panel: Panel, axis: str) -> Figure:
     """Above the panel: its subject, the measurement it is drawn from and what that is."""
     curve = panel.curve
-    told = f"<b>{escaped(panel.title)}</b>" if panel.title != curve.key else ""
+    title = f"<b>{escaped(panel.title)}</b>" if panel.title != curve.key else ""
     source = f"<span style='color:#6b7280'>{escaped(curve.key)}: {escaped(curve.help)}</span>"
     return {
-        "text": f"{told}  {source}".strip(),
+        "text": f"{title}  {source}".strip(),
         "xref": "paper",
         "x": 0,
         "xanchor": "left",
@@ -222,11 +222,11 @@ def _heading(panel: Panel, axis: str) -> Figure:
 
 
 def faded(colour: str, share: float) -> str:
-    """The colour, so much of it; as plotly of every version takes it."""
+    """The colour with this opacity, as every version of plotly reads it."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{share})"
 
 
 def escaped(words: str) -> str:
-    """Plotly reads some HTML in texts."""
+    """The text with HTML escaped: plotly interprets some of it."""
     return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 
 from jobmeter.report.plot.bars import BARS, Bars, bar_values
-from jobmeter.report.plot.figures import ASKED, COLOURS, Clock, clock, label, unit_title
+from jobmeter.report.plot.figures import COLOURS, REQUESTED, Clock, clock, label, unit_title
 from jobmeter.report.plot.series import Curve, Heading, JobCurves, Panel
 from jobmeter.units import scale, text
 
@@ -32,7 +32,7 @@ _STYLE: Any = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#e5e7eb",
-    "svg.fonttype": "none",  # texts stay texts, to be found and edited
+    "svg.fonttype": "none",  # texts stay texts, so that they can be searched and edited
     "svg.hashsalt": "jobmeter",  # the same runs give the same file
 }
 
@@ -107,14 +107,14 @@ def _figure(height: float, rows: int, columns: int) -> tuple[Figure, list[Axes]]
 def _draw_panel(axis: Axes, job: JobCurves, panel: Panel, colour: str, time: Clock) -> None:
     curve = panel.curve
     times = _times(job, curve, time)
-    divisor, symbol = scale(max(curve.highest, panel.asked or 0.0), curve.unit)
+    divisor, symbol = scale(max(curve.highest, panel.requested or 0.0), curve.unit)
     mean = _heights(curve.mean, divisor)
     _draw_line(axis, times, mean, colour, name="mean", linewidth=1.2)
     axis.fill_between(times, mean, step="pre", color=colour, alpha=0.13, linewidth=0)
     if curve.is_band:
         _draw_line(axis, times, _heights(curve.peak, divisor), colour, name="peak", linewidth=0.7, linestyle=":")
-    if panel.asked is not None:
-        axis.axhline(panel.asked / divisor, color=ASKED, linewidth=1, linestyle="--", label="requested")
+    if panel.requested is not None:
+        axis.axhline(panel.requested / divisor, color=REQUESTED, linewidth=1, linestyle="--", label="requested")
     axis.set_ylim(bottom=0)
     axis.set_ylabel(unit_title(curve, symbol))
     axis.set_title(panel.title, loc="left", fontsize=8, fontweight="bold")
@@ -147,20 +147,20 @@ def _draw_bars(axis: Axes, jobs: Sequence[JobCurves], bars: Bars, colour: str) -
     values = bar_values(jobs, bars)
     divisor, symbol = scale(max((v for column in values.values() for v in column if v), default=0.0), bars.unit)
     for name, place, alpha in (("peak", -0.2, 1.0), ("mean", 0.2, 0.45)):
-        known = [(row + place, value) for row, value in enumerate(values[name]) if value is not None]
+        measured = [(row + place, value) for row, value in enumerate(values[name]) if value is not None]
         drawn = axis.barh(
-            [row for row, _ in known],
-            [value / divisor for _, value in known],
+            [row for row, _ in measured],
+            [value / divisor for _, value in measured],
             0.36,
             color=colour,
             alpha=alpha,
             label=name,
         )
-        axis.bar_label(drawn, [text(value, bars.unit) for _, value in known], padding=2, fontsize=7, bbox=_ON_WHITE)
-    asked = [(row, value / divisor) for row, value in enumerate(values["requested"]) if value is not None]
-    if asked:
-        rows, places = [row for row, _ in asked], [place for _, place in asked]
-        axis.vlines(places, [r - 0.45 for r in rows], [r + 0.45 for r in rows], color=ASKED, label="requested")
+        axis.bar_label(drawn, [text(value, bars.unit) for _, value in measured], padding=2, fontsize=7, bbox=_ON_WHITE)
+    requested = [(row, value / divisor) for row, value in enumerate(values["requested"]) if value is not None]
+    if requested:
+        rows, places = [row for row, _ in requested], [place for _, place in requested]
+        axis.vlines(places, [r - 0.45 for r in rows], [r + 0.45 for r in rows], color=REQUESTED, label="requested")
     axis.margins(x=0.18)
     axis.set_xlim(left=0)
     axis.set_xlabel(f"{bars.title} ({symbol})")

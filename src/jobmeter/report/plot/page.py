@@ -57,8 +57,8 @@ const draw = place => {
 };
 const places = [...document.querySelectorAll('[data-figure]')];
 for (const place of places) place.style.minHeight = figures[place.dataset.figure].layout.height + 'px';
-const watcher = new IntersectionObserver(seen => {
-  for (const entry of seen) if (entry.isIntersecting) { draw(entry.target); watcher.unobserve(entry.target); }
+const watcher = new IntersectionObserver(entries => {
+  for (const entry of entries) if (entry.isIntersecting) { draw(entry.target); watcher.unobserve(entry.target); }
 }, {rootMargin: '800px'});
 for (const place of places) watcher.observe(place);
 addEventListener('beforeprint', () => places.forEach(draw));
@@ -76,19 +76,19 @@ def page(jobs: Sequence[JobCurves], of_day: bool = False) -> str:
             figure = overview_figure(jobs, heading, of_day)
             if figure is not None:
                 figures[heading.title] = figure
-                told = "The peak of each window. Click a name in the legend to hide a run, twice to see it alone."
-                sections.append(_section(title, told, heading.title))
+                caption = "The peak of each window. Click a name in the legend to hide a run, twice to see it alone."
+                sections.append(_section(title, caption, heading.title))
     for job in jobs:
         if job.panels:
             figures[job.row["id"]] = job_figure(job, of_day)
-            sections.append(_section(label(job), _told(job), job.row["id"], anchor=True))
+            sections.append(_section(label(job), _run_line(job), job.row["id"], anchor=True))
     title = label(jobs[0]) if len(jobs) == 1 else f"{len(jobs)} runs"
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            # No request leaves the page, even if a library would like one to.
+            # The page sends no request, even if a library tries to.
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' "
             "'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:\">",
             f"<title>{html.escape(title)} · jobmeter</title>",
@@ -103,10 +103,10 @@ def page(jobs: Sequence[JobCurves], of_day: bool = False) -> str:
     )
 
 
-def _section(title: str, told: str, figure: str, anchor: bool = False) -> str:
+def _section(title: str, caption: str, figure: str, anchor: bool = False) -> str:
     place = f' id="{html.escape(figure)}"' if anchor else ""
     return (
-        f"<section{place}><h2>{html.escape(title)}</h2><p>{html.escape(told)}</p>"
+        f"<section{place}><h2>{html.escape(title)}</h2><p>{html.escape(caption)}</p>"
         f'<div data-figure="{html.escape(figure)}"></div></section>'
     )
 
@@ -118,9 +118,9 @@ def _summary(jobs: Sequence[JobCurves], figures: dict[str, Figure]) -> str:
     shown = sorted(jobs, key=lambda job: -job.row.get("memory_peak_bytes", 0))[:_MOST_BARS]
     chart = ""
     if any(job.row.get(key) is not None for job in jobs for key in ("cpu_peak_percent", "memory_peak_bytes")):
-        kept = [job for job in jobs if job in shown]
-        figures["summary"] = summary_figure(kept)
-        left_out = f" The {_MOST_BARS} runs with most memory." if len(kept) < len(jobs) else ""
+        drawn = [job for job in jobs if job in shown]
+        figures["summary"] = summary_figure(drawn)
+        left_out = f" The {_MOST_BARS} runs with most memory." if len(drawn) < len(jobs) else ""
         chart = (
             f'<div data-figure="summary"></div><p>{left_out}</p>' if left_out else '<div data-figure="summary"></div>'
         )
@@ -138,7 +138,7 @@ def _row(job: JobCurves, used: Sequence[tuple[str, str, str | None]]) -> str:
     return "".join(f"<td>{cell}</td>" for cell in cells)
 
 
-def _told(job: JobCurves) -> str:
+def _run_line(job: JobCurves) -> str:
     row = job.row
     parts = [f"run {row['id']}", f"started {row['started'][:19].replace('T', ' ')} UTC", row["status"]]
     parts += [f"{key}={value}" for key, value in row.get("labels", {}).items()]

@@ -16,7 +16,7 @@ from jobmeter.model import Kind
 _OFTEN = 0.5
 """Some sources are read rarely (PSS is costly): one that fills fewer windows than this share makes no curve."""
 _SHORT = 3
-"""A value stands for the time since the one before it. So many windows without one are no gap, more are."""
+"""A value stands for the time since the one before it. More windows than this without a value are a gap."""
 
 
 class Curve(NamedTuple):
@@ -46,7 +46,7 @@ class Panel(NamedTuple):
     title: str
     curve: Curve
     number: int  # which of the panels it is, were all of them there
-    asked: float | None = None
+    requested: float | None = None
 
 
 class JobCurves(NamedTuple):
@@ -54,7 +54,7 @@ class JobCurves(NamedTuple):
 
     row: StoredRun  # the run: identity and headline figures
     panels: list[Panel]
-    short: int = 4  # how much of its id tells it from the others
+    short: int = 4  # letters of its id that distinguish it from the others
 
     def panel(self, title: str) -> Panel | None:
         return next((panel for panel in self.panels if panel.title == title), None)
@@ -67,15 +67,15 @@ class Heading(NamedTuple):
     times: float = 1.0  # from the unit of the requirement to that of the curve
 
 
-# rusage tells all at the end: as a rate it would be a peak that never was.
+# rusage reports everything at the end: as a rate it would be a peak that never was.
 _CPU_COUNTERS = tuple(key for key in CPU_SECONDS if not key.startswith("rusage_"))
 CPU = Heading("CPU", (*CPU_PERCENT, *_CPU_COUNTERS), "requirement_cpus", 100.0)
 MEMORY = Heading("Memory", MEMORY_MEAN, "requirement_memory_bytes")
 STANDARD = (CPU, MEMORY, Heading("Processes", PROCESSES))
 
 
-def telling_length(ids: Sequence[str]) -> int:
-    """How many letters of their ids tell runs apart: four, or as many more as it takes."""
+def distinguishing_length(ids: Sequence[str]) -> int:
+    """How many letters of their ids distinguish runs: four, or as many more as needed."""
     longest = max(map(len, ids), default=0)
     return next((n for n in range(4, longest) if len({run_id[:n] for run_id in ids}) == len(ids)), longest)
 
@@ -89,9 +89,9 @@ def job_curves(row: StoredRun, journal: Journal, keys: Sequence[str] = (), most:
         key = _best_key(heading.keys, described, journal.windows)
         if key is None:
             continue
-        asked = row.get(heading.requirement) if heading.requirement else None
+        requested = row.get(heading.requirement) if heading.requirement else None
         curve = thinned(_curve(key, described[key], journal.windows), most)
-        panels.append(Panel(heading.title, curve, number, None if asked is None else asked * heading.times))
+        panels.append(Panel(heading.title, curve, number, None if requested is None else requested * heading.times))
     return JobCurves(row, panels)
 
 
@@ -106,14 +106,14 @@ def check_drawable(keys: Iterable[str], journal: Journal) -> None:
 
 
 def thinned(curve: Curve, most: int) -> Curve:
-    """The curve with at most about so many points, every peak kept."""
-    kept = thin(curve.mean, curve.peak, most)
-    if len(kept) == len(curve.times):
+    """The curve with at most about so many points, with every peak."""
+    indices = thin(curve.mean, curve.peak, most)
+    if len(indices) == len(curve.times):
         return curve
     return curve._replace(
-        times=[curve.times[index] for index in kept],
-        mean=[curve.mean[index] for index in kept],
-        peak=[curve.peak[index] for index in kept],
+        times=[curve.times[index] for index in indices],
+        mean=[curve.mean[index] for index in indices],
+        peak=[curve.peak[index] for index in indices],
     )
 
 
@@ -121,7 +121,7 @@ def _best_key(keys: Sequence[str], described: dict[str, Any], windows: list[Jour
     filled = {key: sum(key in window.cells for window in windows) for key in keys if key in described}
     enough = _OFTEN * max(filled.values(), default=0)
     drawable = [key for key, count in filled.items() if count and count >= enough]
-    # One that was stopped before the end (perf may be) makes way for one that was not.
+    # One that was stopped before the end (perf may be) is replaced by one that was not.
     last = {key: next(n for n, window in enumerate(reversed(windows)) if key in window.cells) for key in drawable}
     to_the_end = [key for key in drawable if last[key] <= min(last.values()) + _SHORT]
     return next(iter(to_the_end), None)
@@ -133,7 +133,7 @@ def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) ->
     share = rate and unit == "seconds"
     unit, times = ("percent", 100.0) if share else (unit, 1.0)
     curve = Curve(key, unit, described.get("help", ""), rate and not share, [], [], [])
-    before = known = 0.0  # the ends of the window before, and of the last one that had a value
+    before = covered = 0.0  # the ends of the window before, and of the last one that had a value
     missing = 0
     for window in windows:
         cell = window.cells.get(key)
@@ -144,12 +144,12 @@ def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) ->
         else:
             if missing > _SHORT:
                 _add(curve, before, None, None)
-                known = before
+                covered = before
             peak, mean = level(cell)
             if not curve.times or missing > _SHORT:
-                _add(curve, known, mean, peak)
+                _add(curve, covered, mean, peak)
             _add(curve, window.seconds, mean, peak)
-            known, missing = window.seconds, 0
+            covered, missing = window.seconds, 0
         before = window.seconds
     return curve
 

@@ -1,4 +1,4 @@
-"""The index's database: opened, checked, and made anew when it is of no use."""
+"""The index's database: opened, checked, and rebuilt when it cannot be used."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from jobmeter.store.index.tables import SAMPLES_VIEW, SCHEMA_VERSION, index_stat
 _BUSY_SECONDS = 10.0
 """How long to wait for another command that brings the index up to date."""
 _MAPPED = 1 << 31
-"""Bytes of the index that are read through memory: a quarter quicker. Not while it is filled, when all would stay."""
+"""Bytes of the index that are read through memory: a quarter faster. Not while it is filled."""
 
 
 class Locked(Exception):
-    """Another process writes to the index for longer than one should wait."""
+    """Another process holds the lock of the index for too long."""
 
 
 def open_index(path: str) -> Connection:
-    """The index in this file; made if there is none, made anew if it is damaged, of an older version or another layout.
+    """The index in this file; created if missing, rebuilt if it is damaged, of an older version or another layout.
 
     StoreError when it is of a newer version, or cannot be opened.
     """
@@ -35,7 +35,7 @@ def open_index(path: str) -> Connection:
             return _open_checked(path)
         except (DatabaseError, _Damaged) as error:
             if isinstance(error, OperationalError) and "locked" in str(error):
-                raise StoreError(f"{path}: another program holds its lock") from None
+                raise StoreError(f"{path}: another program holds its lock. Try again.") from None
             discard_index(path)
         try:
             return _open_checked(path)
@@ -54,7 +54,7 @@ def discard_index(path: str) -> None:
 
 
 def remove_file(path: str) -> None:
-    """Remove a file that may be gone already; StoreError when it cannot be."""
+    """Remove a file, if it exists; StoreError when that fails."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def remove_file(path: str) -> None:
 
 
 def _tidy_log(connection: Connection) -> None:
-    """Move what was written into the file itself, unless others read just now; then the next one does."""
+    """Move what was written into the file itself, unless other processes are reading; then the next command does."""
     connection.exec_driver_sql("PRAGMA busy_timeout = 0")
     connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(_BUSY_SECONDS * 1000)}")
@@ -76,7 +76,7 @@ def read_through_memory(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def writing(connection: Connection) -> Iterator[None]:
-    """One transaction; `Locked` when no other lets us begin."""
+    """One transaction; `Locked` when another process holds the lock."""
     try:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     except OperationalError as error:
@@ -93,7 +93,7 @@ def writing(connection: Connection) -> Iterator[None]:
 
 
 class _Damaged(Exception):
-    """The file is not what it says it is."""
+    """The file is not a usable index."""
 
 
 def _open_checked(path: str) -> Connection:
@@ -154,7 +154,7 @@ def _check_version(connection: Connection, path: str) -> None:
 
 
 def _check_size(path: str) -> None:
-    """SQLite finds out only when it comes to a page that was cut off."""
+    """Whether the file is shorter than its header says: SQLite notices only when it reads a missing page."""
     log = os.path.getsize(f"{path}-wal") if os.path.exists(f"{path}-wal") else 0
     try:
         with open(path, "rb") as file:
@@ -162,10 +162,10 @@ def _check_size(path: str) -> None:
             size = os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         if log:
-            raise _Damaged from None  # the log of another, which would be taken for ours
+            raise _Damaged from None  # the log of another database, which SQLite would apply to ours
         return
     except OSError:
-        return  # whatever it is, opening it will show
+        return  # opening it will report the reason
     if not size:
         raise _Damaged
     if log:
@@ -178,7 +178,7 @@ def _check_size(path: str) -> None:
 
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[None]:
-    """Nobody else opens the index meanwhile: one who makes it anew takes files away."""
+    """Hold a lock while the index is opened: rebuilding it removes files."""
     import fcntl
 
     try:

@@ -92,13 +92,13 @@ def _quoted(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            # Surrogates stand for bytes that are no UTF-8. SQL does not take them, but escapes it does.
+            # Surrogates stand for bytes that are no UTF-8. SQL cannot store them, but it can store JSON escapes.
             return _escaped(text)
     return _plain(text)
 
 
 def is_record(record: Any) -> bool:
-    """Whether it has all that those who show a run rely on."""
+    """Whether it has every field that readers of a run rely on."""
     try:
         row_of(record, 0, 0, 0)
         return isinstance(record["measurements"], dict) and isinstance(record["provenance"], dict)
@@ -111,7 +111,7 @@ def labels_text(labels: dict[str, Any]) -> str:
 
 
 def storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row with nothing in it that SQL does not take."""
+    """The row without values that SQL cannot store."""
     return tuple(map(_storable, row))
 
 
@@ -125,7 +125,7 @@ def _storable(value: Any) -> Any:
 
 
 def _time(value: Any) -> str | None:
-    """The one form in which times stand in the index, so that they sort."""
+    """The time in the form that the index uses, which sorts by time."""
     if value is None or (type(value) is str and len(value) == _LIKE_UTC and value[-1] == "Z" and value[10] == "T"):
         return value
     seconds = timestamp(value)

@@ -1,4 +1,4 @@
-"""Whether the writer of a journal still lives."""
+"""Whether the writer of a journal still runs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
 
 _SILENT = 3600.0
-"""Seconds without a line after which the writer on another machine counts as gone. It writes every few seconds."""
+"""Seconds without a line after which a writer on another machine counts as ended. It writes every few seconds."""
 
 
 def writer_lives(header: Mapping[str, Any], written: float, machine: Machine = THIS_MACHINE) -> bool:
-    """Whether more may come from whoever wrote this header; `written` is when its file last grew."""
+    """Whether the writer of this header may write more; `written` is when its file last grew."""
     writer = header.get("writer")
     if not isinstance(writer, dict) or not isinstance(writer.get("pid"), int):
-        return False  # an import, or made by hand: nobody writes to it
+        return False  # an import, or made by hand: nothing writes to it
     if is_elsewhere(header):
         return time.time() - written < _SILENT
     return _process_lives(writer["pid"], writer.get("start"), machine)

@@ -63,12 +63,12 @@ class ScannedFile(NamedTuple):
 
 
 def can_scan_in_parallel() -> bool:
-    """Whether there are CPUs for it, and this process may be forked: one with threads may not."""
+    """Whether there are CPUs for it, and this process can be forked safely: not if it has threads."""
     return (os.cpu_count() or 1) > 1 and hasattr(os, "fork") and threading.active_count() == 1
 
 
 def scan_in_parallel(files: Sequence[FileToScan]) -> Iterator[RowBatch | ScannedFile]:
-    """What is in the files, as it comes; of each file `ScannedFile` last."""
+    """What is in the files, as it is read; of each file `ScannedFile` last."""
     import multiprocessing  # late: every command that reads imports this module, and few read so much
     from multiprocessing.connection import Connection, wait
 
@@ -107,7 +107,7 @@ def _receive(connection: Connection) -> RowBatch | ScannedFile:
     try:
         packed = connection.recv_bytes()
     except EOFError:
-        raise StoreError("a process that read journals was ended from outside. Try again.") from None
+        raise StoreError("a process that read journals was killed. Try again.") from None
     if packed.startswith(_ROWS):
         return RowBatch(marshal.loads(memoryview(packed)[1:]))
     scanned: ScannedFile = pickle.loads(packed)
@@ -156,4 +156,4 @@ def _row(run: ScannedRun, file: int) -> tuple[Any, ...] | None:
     try:
         return None if run.record is None else row_of(run.record, file, run.offset, run.line)
     except (KeyError, TypeError, AttributeError):
-        return None  # reported by whoever looks at what is unfinished
+        return None  # reported when unfinished runs are read

@@ -24,7 +24,7 @@ _IDS = 500
 
 
 class RowWriter:
-    """Holds runs back until a batch is full. Used within one transaction."""
+    """Collects runs until a batch is full. Used within one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class RowWriter:
         try:
             self._insert(rows, samples)
         except (SQLAlchemyError, UnicodeEncodeError, OverflowError):
-            # Something in it is not as `run` writes it, or a run is in the index already: then with care.
+            # A value is not as `run` writes it, or a run is in the index already: then one by one.
             self._remove([row[1] for row in rows])
             last = {row[1]: storable(row) for row in rows}
             numbers = {row[0] for row in last.values()}
@@ -77,7 +77,7 @@ class RowWriter:
             self._connection.exec_driver_sql("RELEASE batch")
 
     def amend(self, amendments: Sequence[Amendment], file: int) -> None:
-        """Apply what was said later of runs in this file."""
+        """Apply later changes of labels, and removals, of runs in this file."""
         if not amendments:
             return
         self.flush()
@@ -108,7 +108,7 @@ def forget_runs(connection: Connection, numbers: Sequence[int]) -> None:
 
 
 def forget_files(connection: Connection, files: Sequence[int]) -> None:
-    """Forget files that are gone, with the runs in them."""
+    """Remove files that no longer exist from the index, with their runs."""
     for file in files:
         mine = select(job_metadata.c.number).where(job_metadata.c.file == file)
         connection.execute(delete(window_samples).where(window_samples.c.number.in_(mine)))

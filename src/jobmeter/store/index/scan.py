@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jobmeter.analyse.timeline import Sample, Sampler
+from jobmeter.analyse.timeline import Sampler, WindowSample
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import check_header, final_record, parse_line, read_shared, shared_part, unreadable
 from jobmeter.journal.writer import SCHEMA
@@ -33,11 +33,11 @@ class ScannedRun(NamedTuple):
     record: Record | None
     offset: int
     line: int
-    samples: list[Sample]
+    samples: list[WindowSample]
 
 
 class Amendment(NamedTuple):
-    """Something said of a run after it was written."""
+    """A later change of a run: other labels, or its removal."""
 
     run_id: str
     labels: dict[str, str | None] | None  # None: it was removed
@@ -55,11 +55,11 @@ class _OpenRun:
         self.sampler: Sampler | None = None
         self.width = 0
         self.before = 0.0
-        self.samples: list[Sample] = []
+        self.samples: list[WindowSample] = []
 
 
 class Scan:
-    """Goes through one file. After `runs` is exhausted, the rest says how far it came and what is left open."""
+    """Reads one file. After `runs` is exhausted, the other attributes say how far it was read and what is open."""
 
     def __init__(self, path: str, offset: int, lines: int, warn: Callable[[str], None]) -> None:
         self.path = path
@@ -88,10 +88,10 @@ class Scan:
             raise StoreError(f"{self.path}: {error.strerror}") from None
         for run in self._open.values():
             yield ScannedRun(run.run_id, None, run.offset, run.line, run.samples)
-        self._tell_rest()
+        self._report_rest()
 
     def resume_at(self) -> tuple[int, int]:
-        """Where to go on another time: before the first run that has no end, and how many lines precede it."""
+        """Where to continue next time: before the first run that has no end, and how many lines precede it."""
         first = min(self._open.values(), key=lambda run: run.offset, default=None)
         return (self.read_to, self.lines) if first is None else (first.offset, first.line - 1)
 
@@ -199,7 +199,7 @@ class Scan:
             self._current = self._open.get(str(entry["run"]))
         else:
             if self._current is not None:
-                self._current.sampler = None  # its columns may have been declared anew in this line
+                self._current.sampler = None  # its columns may have been declared again in this line
             self._problem(unreadable(self.path, number, line))
 
     def _problem(self, message: str) -> None:
@@ -207,13 +207,13 @@ class Scan:
         if self._problems <= _MOST_PROBLEMS:
             self._warn(message)
 
-    def _tell_rest(self) -> None:
+    def _report_rest(self) -> None:
         if self._problems > _MOST_PROBLEMS:
             self._warn(f"{self.path}: {self._problems - _MOST_PROBLEMS} more lines cannot be read")
 
 
 def _used_part(line: bytes) -> Any:
-    """What the index uses of a record; None when the line is none. The rest is parsed by whoever shows the run."""
+    """What the index uses of a record; None when the line is none. The rest is parsed when the run is shown."""
     try:
         text = line.decode()
         cut = text.find(_UNUSED)

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Tabl
 from jobmeter.analyse.headline_table import HEADLINE, HeadlineFigure
 
 SCHEMA_VERSION = 6
-"""Raise it when journals are read in another way: an index of an older version is made anew. A change of the columns
+"""Raise it when journals are read in another way: an index of an older version is rebuilt. A change of the columns
 needs no new version, see `layout`."""
 
 metadata = MetaData()
@@ -30,15 +30,15 @@ journal_files = Table(
     Column("size", BigInteger, nullable=False),
     Column("mtime_ns", BigInteger, nullable=False),
     Column("is_open", Integer, nullable=False),  # CLOSED, OPEN or SILENT
-    Column("read_to", BigInteger, nullable=False),  # where the first line begins that was not read for good
+    Column("read_to", BigInteger, nullable=False),  # offset of the first line that must be read again
     Column("lines", Integer, nullable=False),  # how many lines there are before it
-    Column("writer", Text, nullable=False),  # who writes to it, as JSON
+    Column("writer", Text, nullable=False),  # the writer's process, as JSON
 )
 
 Index("files_open", journal_files.c.is_open)
 
 CLOSED, OPEN, SILENT = 0, 1, 2
-"""Nothing more comes; its writer lives; its writer, on another machine, has not been heard of for long."""
+"""Complete; its writer runs; its writer, on another machine, has not written for a long time."""
 
 
 def _figure_column(figure: HeadlineFigure) -> Column[Any]:
@@ -75,7 +75,7 @@ job_metadata = Table(
     Column("cpu_quality", Text),
     Column("memory_quality", Text),
     Column("at_least", Text),  # a JSON array: the headline figures that may have been higher
-    Column("enforced", Text),  # a JSON array: the limits that the kernel kept it to
+    Column("enforced", Text),  # a JSON array: the limits that the kernel enforced
     Column("file", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),  # where in the file its header begins
     Column("line", Integer, nullable=False),
@@ -135,7 +135,7 @@ FROM window_samples JOIN job_metadata USING (number)
 
 
 def layout() -> str:
-    """A number that changes with the tables, their columns and indexes: an index of another layout is made anew."""
+    """A number that changes with the tables, their columns and indexes: an index of another layout is rebuilt."""
     tables = [(table.name, [f"{column.name} {column.type!r}" for column in table.columns]) for table in _TABLES]
     indexes = [(index.name, [column.name for column in index.columns]) for index in INDEXES]
     return f"{crc32(repr((tables, indexes, SAMPLES_VIEW)).encode()):08x}"

@@ -19,11 +19,11 @@ _NOT_IN_RECORDS = ("schema", "measurements", "writer")
 
 
 def record_so_far(journal: Journal, status: Status) -> Record:
-    """What the windows tell, in the form of a run record; every total is "at least"."""
+    """The windows summed up as a run record; every total is "at least"."""
     header = journal.header
     described = header.get("measurements", {})
     summary = summarise(((window.seconds, window.cells) for window in journal.windows), described)
-    seen = journal.windows[-1].seconds if journal.windows else 0.0
+    measured_seconds = journal.windows[-1].seconds if journal.windows else 0.0
     begun: Any = {
         "command": [],
         "labels": {},
@@ -33,7 +33,7 @@ def record_so_far(journal: Journal, status: Status) -> Record:
     return complete(
         begun,
         Outcome(status),
-        usage=usage(summary, described, seen, complete=False),
+        usage=usage(summary, described, measured_seconds, complete=False),
         measurements=summary,
         processes=journal.processes[-1][1] if journal.processes else [],
         provenance={
@@ -41,16 +41,16 @@ def record_so_far(journal: Journal, status: Status) -> Record:
             "samples": sum(window.samples for window in journal.windows),
             "windows": len(journal.windows),
         },
-        wall_seconds=_wall_seconds(header, status, seen),
+        wall_seconds=_wall_seconds(header, status, measured_seconds),
     )
 
 
-def _wall_seconds(header: Header, status: Status, seen: float) -> float | None:
-    """How long it runs; of a lost run how long it was seen to."""
+def _wall_seconds(header: Header, status: Status, measured_seconds: float) -> float | None:
+    """How long it has been running; of a lost run, how long it was measured."""
     if status != Status.RUNNING:
-        return seen if seen else None
+        return measured_seconds if measured_seconds else None
     started = timestamp(header.get("started"))
-    return seen if started is None else round(max(time.time() - started, seen), 3)
+    return measured_seconds if started is None else round(max(time.time() - started, measured_seconds), 3)
 
 
 def timestamp(text: object) -> float | None:

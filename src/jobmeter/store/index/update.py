@@ -1,4 +1,4 @@
-"""Brings the index up to date with the journals: what is new, what grew, what is gone."""
+"""Brings the index up to date with the journals: new files, files that grew, files that were removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 _TURN = 2.0
-"""Seconds of work after which others may write."""
+"""Seconds of work after which the lock is released for others."""
 _SETTLED = 2.0
 """Seconds after which the time of a directory's last change is sure to change with the next one."""
 _MANY_BYTES = 8 << 20
@@ -43,8 +43,8 @@ _YOUNG = 3600.0
 """Seconds for which a file without a header may still get one."""
 
 
-class _File(NamedTuple):
-    """A journal file as the index knows it."""
+class _IndexedFile(NamedTuple):
+    """A journal file as the index has it."""
 
     file: int
     name: str
@@ -65,14 +65,14 @@ class _Plan(NamedTuple):
 
 
 def bring_up_to_date(connection: Connection, directory: str, warn: Callable[[str], None]) -> None:
-    """Have the index say what the journals in `directory` say. One that cannot be read never hides the others."""
+    """Bring the index up to date with the journals in `directory`. One that cannot be read never hides the others."""
     updating = _Updating(connection, directory, warn)
     plan = updating.plan()
     try:
         while plan is not None:
             plan = updating.work(plan)
     except Locked:
-        warn("another command brings the index up to date; the newest runs may be missing from this answer")
+        warn("another command is updating the index; the newest runs may be missing here. Try again for all of them")
 
 
 class _Updating:
@@ -83,8 +83,8 @@ class _Updating:
         self._rows: RowWriter
         self._next_file = 0
         # As text, for there may be a million files, and to compose a statement takes longer than to read one.
-        self._find_file = str(select(journal_files).where(journal_files.c.name == "").compile(connection.engine))
-        self._keep_file = str(insert(journal_files).prefix_with("OR REPLACE").compile(connection.engine))
+        self._select_file = str(select(journal_files).where(journal_files.c.name == "").compile(connection.engine))
+        self._insert_file = str(insert(journal_files).prefix_with("OR REPLACE").compile(connection.engine))
 
     def plan(self) -> _Plan | None:
         """What there is to do; None when that is nothing."""
@@ -104,7 +104,7 @@ class _Updating:
         return _Plan(changed, gone, str(mtime) if settled else "")
 
     def work(self, plan: _Plan) -> _Plan | None:
-        """Do as much as fits one turn, and return what is left. What another did meanwhile is only looked at."""
+        """Do as much as fits one transaction, and return the rest. What another process did meanwhile is skipped."""
         with writing(self._connection):
             forget_files(self._connection, plan.gone)
             if self._is_much(plan):
@@ -144,15 +144,15 @@ class _Updating:
         except OSError as error:
             raise StoreError(f"{self._directory}: {error.strerror}") from None
 
-    def _open_files(self) -> list[_File]:
+    def _open_files(self) -> list[_IndexedFile]:
         rows = self._connection.execute(select(journal_files).where(journal_files.c.is_open > CLOSED))
-        return [_File(*row) for row in rows]
+        return [_IndexedFile(*row) for row in rows]
 
-    def _is_changed(self, file: _File) -> bool:
+    def _is_changed(self, file: _IndexedFile) -> bool:
         try:
             size, mtime_ns = file_size(f"{self._directory}/{file.name}")
         except OSError:
-            return False  # gone, as the directory's change shows
+            return False  # removed, as the directory's change shows
         if (size, mtime_ns) != (file.size, file.mtime_ns):
             return True
         return file.is_open == OPEN and not writer_lives(json.loads(file.writer), mtime_ns / 1e9)
@@ -177,7 +177,7 @@ class _Updating:
                 index.drop(self._connection, checkfirst=True)
 
     def _read(self, name: str) -> None:
-        """Read what is new in one file; of one that cannot be read, say so and remember that it was tried."""
+        """Read what is new in one file; warn of one that cannot be read, and do not try it again."""
         path = f"{self._directory}/{name}"
         try:
             size, mtime_ns = file_size(path)
@@ -199,7 +199,7 @@ class _Updating:
 
     def _read_in_parallel(self, names: list[str]) -> None:
         """Read many large files, several at once."""
-        files_before: dict[str, _File] = {}
+        files_before: dict[str, _IndexedFile] = {}
         for name in names:
             try:
                 size, mtime_ns = file_size(f"{self._directory}/{name}")
@@ -218,8 +218,8 @@ class _Updating:
             else:
                 self._finish(files_before[message.name], message)
 
-    def _finish(self, before: _File, scanned: ScannedFile) -> None:
-        """Keep how far a file was read, and judge what in it has no end."""
+    def _finish(self, before: _IndexedFile, scanned: ScannedFile) -> None:
+        """Store how far a file was read, and decide the status of runs in it that have no end."""
         is_open, writer = CLOSED, "{}"
         for message in scanned.messages:
             self._warn(message)
@@ -231,18 +231,18 @@ class _Updating:
         self._rows.amend(scanned.amendments, before.file)
         read_to, lines = scanned.resume_at
         after = before._replace(size=scanned.size, is_open=is_open, read_to=read_to, lines=lines, writer=writer)
-        self._connection.exec_driver_sql(self._keep_file, tuple(after))
+        self._connection.exec_driver_sql(self._insert_file, tuple(after))
 
-    def _file_before(self, name: str, size: int) -> _File:
-        """What the index knows of a file; as of a new one when it shrank, for then it is not the file it was."""
-        row = self._connection.exec_driver_sql(self._find_file, (name,)).first()
+    def _file_before(self, name: str, size: int) -> _IndexedFile:
+        """The index's entry of a file; a new one when the file shrank, for then it was replaced."""
+        row = self._connection.exec_driver_sql(self._select_file, (name,)).first()
         if row is not None and size >= row.size:
-            return _File(*row)
+            return _IndexedFile(*row)
         if row is not None:
             self._rows.flush()
             forget_files(self._connection, [row.file])
         self._next_file += 1
-        return _File(self._next_file - 1, name, 0, 0, CLOSED, 0, 0, "{}")
+        return _IndexedFile(self._next_file - 1, name, 0, 0, CLOSED, 0, 0, "{}")
 
     def _add(self, path: str, run: ScannedRun, record: Record, file: int) -> bool:
         try:
@@ -253,7 +253,7 @@ class _Updating:
         return True
 
     def _judge(self, scan: ScannedFile, file: int) -> tuple[int, str]:
-        """Whether more may come of a file that has an open end, and who would write it."""
+        """Whether a file with unfinished runs may still grow, and its writer."""
         state_of_file = CLOSED
         writer: Mapping[str, Any] = scan.shared
         for run in scan.unfinished:

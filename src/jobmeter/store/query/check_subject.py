@@ -27,7 +27,7 @@ class Subject(NamedTuple):
 def subject(store: Store, names: Sequence[str], filters: Selection, run: int | None) -> Subject:
     """What these names and filters mean; without any, the newest run with the workflow it is of.
 
-    UsageError for names and runs that there are not.
+    UsageError for names and runs that do not exist.
     """
     if names:
         subjects = [_named(store, name, filters, run) for name in names]
@@ -41,7 +41,7 @@ def subject(store: Store, names: Sequence[str], filters: Selection, run: int | N
     if "workflow" in newest:
         return _workflow(store, newest["workflow"], filters, newest["workflow_run"] if run is None else run)
     if run is not None:
-        raise UsageError("--run-id tells the runs of a workflow apart. Name the workflow.")
+        raise UsageError("--run-id selects a run of a workflow. Name the workflow.")
     return Subject(job_metadata.c.job_id == newest["id"])
 
 
@@ -50,7 +50,7 @@ def _named(store: Store, name: str, filters: Selection, run: int | None) -> Subj
     if workflow is not None:
         return _workflow(store, workflow, filters, run)
     if run is not None:
-        raise UsageError(f"--run-id tells the runs of a workflow apart, and {name!r} has no stored run")
+        raise UsageError(f"--run-id selects a run of a workflow, and {name!r} has no stored run")
     return Subject(store.condition(filters) & (job_metadata.c.job_id == _resolve(store, name)))
 
 
@@ -67,7 +67,7 @@ def _workflow(store: Store, workflow: str, filters: Selection, run: int | None) 
     runs = store.workflow_runs(workflow)
     if run is not None and run not in runs:
         there = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
-        raise UsageError(f"--run-id: {workflow!r} has no run {run}. Stored of it: {there}.")
+        raise UsageError(f"--run-id: {workflow!r} has no run {run}. Stored runs: {there}.")
     number = runs[-1] if run is None else run
     return Subject(store.condition(filters._replace(workflow=workflow, workflow_run=number)), workflow, number)
 

@@ -46,7 +46,7 @@ class _Subject(NamedTuple):
 
 
 def compile_expression(text: str) -> ColumnElement[bool]:
-    """The condition that `text` says. UsageError, with a caret under the position, when it says none."""
+    """The condition that `text` expresses. UsageError, with a caret under the position, when it cannot be parsed."""
     return _Parser(text).parse()
 
 
@@ -116,11 +116,11 @@ class _Parser:
     def _one(self) -> ColumnElement[bool]:
         self._depth += 1
         if self._depth > _MOST_DEPTH:
-            self._fail("too deep")
+            self._fail("too many nested parentheses")
         try:
             if self._is_word("not"):
                 self._next()
-                # A run of which the figure is not known is not found by either the comparison or its opposite.
+                # A run without the figure matches neither the comparison nor its opposite.
                 return not_(self._one())
             if self._now.text == "(" and self._now.kind == "sign":
                 opened = self._next()
@@ -160,7 +160,7 @@ class _Parser:
     def _subject(self) -> _Subject:
         token = self._next()
         if token.kind != "word" or token.text.lower() in ("and", "or", "not"):
-            message = "a field is missing here" if token.kind != "string" else "a field stands on the left, not a text"
+            message = "a field is missing here" if token.kind != "string" else "write a field on the left, not a text"
             self._fail(f"{message}, as memory_peak_bytes, status or labels.KEY", token.position)
         name, _, key = token.text.partition(".")
         if key:

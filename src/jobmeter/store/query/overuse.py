@@ -1,4 +1,4 @@
-"""The runs that `check` judges; of very many, those alone that can have used too much, found by SQL."""
+"""The runs that `check` judges; of very many, only those that can have used too much, selected by SQL."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool =
         rows = judged_rows(store, mine)
         jobs = len({job_of(row).key for row in rows})
         return RunsToCheck(jobs, rows, True, sum(row["status"] in UNSUCCESSFUL for row in rows))
-    # Whether an attempt is judged hangs on those after it.
+    # Whether an attempt is judged depends on those after it.
     later = judged_rows(store, mine & _JOB.number.in_(_LATER_ATTEMPTS))
     suspects = judged_rows(store, mine & may_be_over())
     failures = judged_rows(store, unsuccessful, _FAILURES)
-    found = {row["id"]: row for row in (*suspects, *later, *failures)}
+    rows_by_id = {row["id"]: row for row in (*suspects, *later, *failures)}
     jobs = total - len(later) + _without_first(store, mine, later)
-    return RunsToCheck(jobs, _newest_first(found.values()), False, _count(store, unsuccessful))
+    return RunsToCheck(jobs, _newest_first(rows_by_id.values()), False, _count(store, unsuccessful))
 
 
 def _without_first(store: Store, mine: ColumnElement[bool], later: Sequence[StoredRun]) -> int:

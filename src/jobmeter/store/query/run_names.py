@@ -1,4 +1,4 @@
-"""Finds the run that a person means."""
+"""Finds a run by id, prefix, name or `last`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_CANDIDATES = 10
 
 
 class NoSuchRun(UsageError):
-    """Nothing is named so, and no id begins so."""
+    """No run has this name, and no id begins with it."""
 
 
 Query = Callable[[Select[Any]], list[Row[Any]]]
@@ -62,9 +62,11 @@ def _by_prefix(query: Query, text: str) -> str:
     if not text or not rows:
         if text == "last":
             raise UsageError("there are no runs yet. `jobmeter run -- COMMAND` stores one.")
-        raise NoSuchRun(f"there is no run {text!r}: no id begins so, no job is named so. `jobmeter ls` lists runs.")
+        raise NoSuchRun(
+            f"there is no run {text!r}: it is not a name, nor the beginning of an id. `jobmeter ls` lists runs."
+        )
     if len(rows) == 1:
         return str(rows[0].job_id)
     lines = [f"  {row.job_id}  {row.started}  {row.status:<9}  {row.job_name}" for row in rows[:_MOST_CANDIDATES]]
     more = ["  … and more"] if len(rows) > _MOST_CANDIDATES else []
-    raise UsageError("\n".join([f"{text!r} is the beginning of several runs; write more of it:", *lines, *more]))
+    raise UsageError("\n".join([f"{text!r} is the beginning of several ids; give more letters:", *lines, *more]))

@@ -15,7 +15,7 @@ from jobmeter.times import utc
 
 
 class Selection(NamedTuple):
-    """Which runs, in which order, and how many; all of them if nothing is said."""
+    """Which runs, in which order, and how many; by default all of them."""
 
     names: Sequence[str] = ()  # globs; one of them must match
     statuses: Sequence[str] = ()
@@ -31,7 +31,7 @@ class Selection(NamedTuple):
 
 
 def condition(selection: Selection) -> ColumnElement[bool]:
-    """What SQL must find true of a run. UsageError for an expression that cannot be read."""
+    """The selection as a condition of SQL. UsageError for an expression that cannot be parsed."""
     job = job_metadata.c
     parts: list[ColumnElement[bool]] = []
     if selection.names:

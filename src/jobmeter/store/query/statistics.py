@@ -1,4 +1,4 @@
-"""The statistics of groups of runs, by SQL where a million of them must be gone through."""
+"""The statistics of groups of runs, by SQL where there may be a million of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from jobmeter.analyse.statistics import (
     SPREAD,
     UNENDED,
     GroupStatistics,
+    GroupTotals,
     Spread,
-    Totals,
     group,
     most_first,
     position,
@@ -38,16 +38,16 @@ def statistics(store: Store, selection: Selection, by_label: str | None = None) 
 
 def _by_name(store: Store, selection: Selection) -> list[GroupStatistics]:
     """Sums in one pass over an index; quantiles by walking the indexes that hold each figure in order."""
-    found = []
+    groups = []
     running = _running(store, selection)
     for row in store.query(_sums(store, selection)):
-        name, counts, totals = row[0], row[1 : 1 + len(SPREAD)], Totals._make(row[1 + len(SPREAD) :])
+        name, counts, totals = row[0], row[1 : 1 + len(SPREAD)], GroupTotals._make(row[1 + len(SPREAD) :])
         totals = totals._replace(ended=totals.runs - running.get(name, 0))
         spreads = {
             figure: _spread(store, selection, name, figure, count) for figure, count in zip(SPREAD, counts) if count
         }
-        found.append(GroupStatistics(name, totals, spreads))
-    return most_first(found)
+        groups.append(GroupStatistics(name, totals, spreads))
+    return most_first(groups)
 
 
 def _sums(store: Store, selection: Selection) -> Select[Any]:
@@ -69,17 +69,17 @@ def _sums(store: Store, selection: Selection) -> Select[Any]:
 
 
 def _running(store: Store, selection: Selection) -> dict[str, int]:
-    """How many runs of each name have not ended, as far as is known."""
+    """How many runs of each name have not ended, according to the index."""
     statuses = [status.value for status in UNENDED if not selection.statuses or status in selection.statuses]
     if not statuses:
         return {}
     mine = store.condition(selection._replace(statuses=statuses))
-    found = store.query(select(_JOB.job_name, func.count().label("runs")).where(mine).group_by(_JOB.job_name))
-    return {row.job_name: row.runs for row in found}
+    counts = store.query(select(_JOB.job_name, func.count().label("runs")).where(mine).group_by(_JOB.job_name))
+    return {row.job_name: row.runs for row in counts}
 
 
 def _condition(store: Store, selection: Selection) -> ColumnElement[bool]:
-    """The selection, so put that SQLite does not take the index of statuses and look up every run in it."""
+    """The selection, written so that SQLite does not use the index of statuses and look up every run in it."""
     named = store.condition(selection._replace(statuses=()))
     return and_(named, _JOB.status.concat("").in_(selection.statuses)) if selection.statuses else named
 
@@ -88,12 +88,12 @@ def _spread(store: Store, selection: Selection, name: str, figure: str, count: i
     """Exact quantiles. Counted from the top: NULLs lie at the bottom, and p95 and max are near."""
     mine = and_(_JOB.job_name == name, _condition(store, selection._replace(names=())))
     ordered = select(_JOB[figure]).where(mine).order_by(_JOB[figure].desc())
-    told = {}
+    levels = {}
     for title, level in LEVELS.items():
         index, part = position(count, level)
         above = count - 1 - index
         # The value at `index` and, where the quantile lies between two, the one above it.
         offset, limit = (above - 1, 2) if part else (above, 1)
         values = [value for (value,) in store.query(ordered.limit(limit).offset(offset))]
-        told[title] = values[-1] + (values[0] - values[-1]) * part
-    return told
+        levels[title] = values[-1] + (values[0] - values[-1]) * part
+    return levels

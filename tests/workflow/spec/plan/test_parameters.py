@@ -113,8 +113,8 @@ def sweep(name: str, parameters: str, more: str = "") -> str:
         (sweep("a{i}", "{i: []}"), "jobs[0].parameters.i: has no values"),
         (sweep("a{i}", "{i: [[1]]}"), "jobs[0].parameters.i[0]: must be a text, and here is a list"),
         (sweep("a{i}", "{i-j: 1}"), "'i-j' cannot be the name of a parameter"),
-        (sweep("a{i}", "{i: '1:9000000'}"), "this makes 9,000,000 jobs, and 1,000,000 are the most there can be"),
-        (sweep("a{i}", "{i: '1:2000', j: '1:2000'}"), "this makes 4,000,000 jobs, and 1,000,000 are the most"),
+        (sweep("a{i}", "{i: '1:9000000'}"), "this makes 9,000,000 jobs, and 1,000,000 is the maximum"),
+        (sweep("a{i}", "{i: '1:2000', j: '1:2000'}"), "this makes 4,000,000 jobs, and 1,000,000 is the maximum"),
         (
             sweep("a{i}", "{i: [1, 2], j: [1]}", "  parameter_mode: zip\n"),
             "with parameter_mode zip all need the same number of values: i has 2, j has 1",

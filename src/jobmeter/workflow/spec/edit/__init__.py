@@ -1,1 +1,1 @@
-"""Editing a spec in place: comments, layout and order are kept."""
+"""Editing a spec in place: comments, layout and order stay."""

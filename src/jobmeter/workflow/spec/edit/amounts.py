@@ -1,6 +1,6 @@
 """Writing an amount in the way a person wrote the one before: `8GiB` becomes `11GiB`, `PT10M` becomes `PT15M`.
 
-What is written is never less than what was asked for.
+What is written is never less than what was requested.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MEMORY = re.compile(r"\s*[\d.]+(\s*)([kmgtp]?)((?:i?b)?)\s*", re.IGNORECASE)
 _UNITS = "kmgtp"
 _ISO = re.compile(r"P(?=[\dT])[\dWDTHMS.]+", re.IGNORECASE)
 _TIME_UNITS = (("w", 604800), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-_COARSE = 10  # of a unit: from there on a whole one more or less is little
+_COARSE = 10  # of a unit: from here on rounding to a whole one changes little
 
 
 def memory_text(size: int, like: str) -> str:
@@ -62,7 +62,7 @@ def _rounded_up(amount: float) -> str:
 def _split(seconds: float, letters: str) -> list[tuple[int, str]]:
     """`seconds` in weeks, days, hours, minutes and seconds.
 
-    No unit is larger than the largest of `letters`, and none finer than the finest of them while that says enough.
+    No unit is larger than the largest of `letters`, and none finer than the finest of them if that is precise enough.
     """
     used = [unit for unit, _ in _TIME_UNITS if unit in letters.lower()] or ["s"]
     largest = [unit for unit, _ in _TIME_UNITS].index(used[0])
@@ -71,12 +71,12 @@ def _split(seconds: float, letters: str) -> list[tuple[int, str]]:
     if whole < _COARSE and abs(whole - round(whole)) > 1e-9:
         finest = next((length for _, length in _TIME_UNITS if length <= seconds / _COARSE), 1)
     rest = max(1, math.ceil(round(seconds / finest, 6))) * finest
-    found = []
+    parts = []
     for unit, length in _TIME_UNITS[largest:]:
         count, rest = divmod(rest, length)
         if count:
-            found.append((count, unit))
-    return found
+            parts.append((count, unit))
+    return parts
 
 
 def _iso(parts: list[tuple[int, str]]) -> str:
@@ -87,7 +87,7 @@ def _iso(parts: list[tuple[int, str]]) -> str:
 
 def _parts(seconds: float, notation: str) -> str:
     """`1h30m`, `1h 30m`, `90min`."""
-    # Milliseconds are too fine to ask for.
+    # Milliseconds are too fine for a request.
     letters = notation.lower().replace("ms", "s").replace("min", "m")
     minute = "min" if "min" in notation.lower() else "m"
     words = [f"{count}{minute if unit == 'm' else unit}" for count, unit in _split(seconds, letters)]
@@ -121,4 +121,4 @@ READERS: dict[str, Callable[[str], float]] = {
     "gpus": float,
 }
 USUAL = {"cpus": "1", "memory": "1g", "runtime": "1h", "gpus": "1"}
-"""What is written where a spec shows no habit of its own."""
+"""What is written where a spec has no such value yet."""

@@ -1,4 +1,4 @@
-"""The keys under which a spec asks for something, and the fields of a `Requirement` they are for."""
+"""The keys of requirements in a spec, and the fields of a `Requirement` they are for."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from jobmeter.model import Requirement
 
-ASKED = "resource_requirements"
+REQUIREMENTS_KEY = "resource_requirements"
 FIELDS = {"cpus": "cpus", "memory": "memory_bytes", "runtime": "runtime_seconds", "gpus": "gpus"}
 SPELLINGS = {"cpus": ("cpus", "num_cpus"), "memory": ("memory",), "runtime": ("runtime",), "gpus": ("gpus", "num_gpus")}
 
 
-def wanted(sizes: Mapping[str, Requirement], step: str, field: str) -> float | None:
-    """What `sizes` says of a step's field, by the name it has in specs."""
+def new_size(sizes: Mapping[str, Requirement], step: str, field: str) -> float | None:
+    """The size for a field of a step, by the name that the field has in specs; None when it stays as it is."""
     size = sizes.get(step)
     value: float | None = None if size is None else getattr(size, FIELDS[field])
     return value

@@ -1,4 +1,4 @@
-"""Correcting what a spec asks for, and nothing else in it: comments, layout, quotes and order stay to the letter."""
+"""Correcting the requirements in a spec, and nothing else in it: comments, layout, quotes and order stay."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jobmeter.model import Requirement
 from jobmeter.suggestion import suggest
 from jobmeter.workflow.plan import Plan
 from jobmeter.workflow.spec.edit.amounts import READERS, USUAL, WRITERS
-from jobmeter.workflow.spec.edit.requirement_keys import ASKED, FIELDS, SPELLINGS, wanted
+from jobmeter.workflow.spec.edit.requirement_keys import FIELDS, REQUIREMENTS_KEY, SPELLINGS, new_size
 from jobmeter.workflow.spec.edit.text_edits import Edits
 from jobmeter.workflow.spec.read import nodes
 from jobmeter.workflow.spec.read.loading import Document, parse_document, read_document
 
 
 def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
-    """The new text of the spec, in which the steps ask for `sizes`, rounded up; what is None there stays.
+    """The new text of the spec, in which the steps request `sizes`, rounded up; what is None there stays.
 
-    What several steps share, by name, alias or merge, becomes the largest of theirs; a step of which nothing is said
-    counts with what it asks for now. UsageError when there is no such step, or the spec is wrong.
+    What several steps share, by name, alias or merge, becomes the largest of theirs; a step without a size
+    counts with what it requests now. UsageError when there is no such step, or the spec is wrong.
     """
     from jobmeter.workflow.spec.plan.planning import make_plan
 
@@ -40,7 +40,7 @@ def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
     try:
         changed = make_plan(parse_document(path, text))
     except UsageError as error:
-        raise UsageError(f"{path}: is written in a way that cannot be changed here ({error})") from None
+        raise UsageError(f"{path}: its layout cannot be changed automatically ({error}). Change it by hand.") from None
     _check_sizes(path, changed, sizes)
     return text
 
@@ -55,12 +55,12 @@ def write_spec(path: str, text: str) -> None:
 
 
 def _check_sizes(path: str, plan: Plan, sizes: Mapping[str, Requirement]) -> None:
-    """Makes sure that the jobs now ask for enough: a layout we do not master must not pass for a correction."""
+    """Makes sure that the jobs now request enough: a layout that is not understood must not pass for a correction."""
     for job in plan.jobs:
         for field, name in FIELDS.items():
-            size = wanted(sizes, job.step, field)
-            asks = getattr(job.requirement, name)
-            if size is not None and (asks is None or asks < size):
+            size = new_size(sizes, job.step, field)
+            requested = getattr(job.requirement, name)
+            if size is not None and (requested is None or requested < size):
                 text = WRITERS[field](size, USUAL[field])
                 raise UsageError(f"{path}: {field} of {quote(job.step)} cannot be changed here: write {text} by hand")
 
@@ -71,7 +71,7 @@ class _Use(NamedTuple):
     step: str
     field: str
     entry: nodes.Mapping  # under `jobs`
-    asked: nodes.Mapping | None  # its requirement, inline or by name
+    requirement: nodes.Mapping | None  # its requirement, inline or by name
     value: nodes.Scalar | None
 
 
@@ -87,21 +87,21 @@ def _rewrite_nodes(document: Document, sizes: Mapping[str, Requirement]) -> str:
 
 def _uses(root: nodes.Mapping) -> Iterator[_Use]:
     named: dict[str, nodes.Node] = {}
-    for requirement in getattr(_value(root, ASKED), "items", []):
+    for requirement in getattr(_value(root, REQUIREMENTS_KEY), "items", []):
         name = _value(requirement, "name")
         if isinstance(name, nodes.Scalar):
             named[name.value] = requirement
     for entry in getattr(_value(root, "jobs"), "items", []):
         step = _value(entry, "name")
         assert isinstance(step, nodes.Scalar), "the plan was made of it"
-        asked = _value(entry, ASKED)
-        if isinstance(asked, nodes.Scalar):
-            asked = None if asked.is_nothing else named.get(asked.value)
-        assert not isinstance(asked, (nodes.Scalar, nodes.Sequence)), "the plan was made of it"
+        requirement = _value(entry, REQUIREMENTS_KEY)
+        if isinstance(requirement, nodes.Scalar):
+            requirement = None if requirement.is_nothing else named.get(requirement.value)
+        assert not isinstance(requirement, (nodes.Scalar, nodes.Sequence)), "the plan was made of it"
         for field, spellings in SPELLINGS.items():
-            values = [_value(asked, spelling) for spelling in spellings] if asked is not None else []
-            found = [value for value in values if isinstance(value, nodes.Scalar) and not value.is_nothing]
-            yield _Use(step.value, field, entry, asked, found[0] if found else None)
+            values = [_value(requirement, spelling) for spelling in spellings] if requirement is not None else []
+            scalars = [value for value in values if isinstance(value, nodes.Scalar) and not value.is_nothing]
+            yield _Use(step.value, field, entry, requirement, scalars[0] if scalars else None)
 
 
 def _value(mapping: nodes.Node | None, key: str) -> nodes.Node | None:
@@ -122,14 +122,14 @@ def _replace_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirem
         value, field = users[0].value, users[0].field
         assert value is not None, "that is how they were chosen"
         now = READERS[field](value.value)
-        needs = [wanted(sizes, use.step, use.field) for use in users]
+        needs = [new_size(sizes, use.step, use.field) for use in users]
         largest = max(now if need is None else need for need in needs)
         if largest != now:
             edits.replace(value, WRITERS[field](largest, value.value))
 
 
 class _Habits:
-    """How this spec writes what it asks for; new values follow it."""
+    """How this spec writes requirements; new values are written the same way."""
 
     def __init__(self, uses: list[_Use], is_json: bool) -> None:
         self._is_json = is_json
@@ -139,10 +139,10 @@ class _Habits:
         for use in uses:
             if use.value is not None:
                 self._like.setdefault(use.field, use.value)
-            if isinstance(use.asked, nodes.Mapping):
-                self.in_lines = self.in_lines or not use.asked.flow
+            if isinstance(use.requirement, nodes.Mapping):
+                self.in_lines = self.in_lines or not use.requirement.flow
                 for key in SPELLINGS[use.field]:
-                    if _value(use.asked, key) is not None:
+                    if _value(use.requirement, key) is not None:
                         self._keys.setdefault(use.field, key)
 
     def key(self, field: str) -> str:
@@ -163,43 +163,43 @@ class _Habits:
 
 
 def _insert_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirement], habits: _Habits) -> None:
-    """What a step needs and nobody wrote down is added: to its requirement, or with one to the job."""
+    """Adds sizes that the spec does not have yet: to the step's requirement, or with a new one to the job."""
     missing: dict[int, tuple[_Use, dict[str, float]]] = {}
     for use in uses:
-        size = wanted(sizes, use.step, use.field)
+        size = new_size(sizes, use.step, use.field)
         if use.value is None and size is not None:
-            owner = use.entry if use.asked is None else use.asked
+            owner = use.entry if use.requirement is None else use.requirement
             values = missing.setdefault(id(owner), (use, {}))[1]
             values[use.field] = max(size, values.get(use.field, 0))
     for use, values in missing.values():
-        if use.asked is not None:
-            _add_fields(edits, use.asked, values, habits)
+        if use.requirement is not None:
+            _add_fields(edits, use.requirement, values, habits)
         else:
             _add_requirement(edits, use.entry, values, habits)
 
 
-def _add_fields(edits: Edits, asked: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
+def _add_fields(edits: Edits, requirement: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
     new = {}
     for field, size in values.items():
-        empty = _own_key(asked, SPELLINGS[field])
+        empty = _own_key(requirement, SPELLINGS[field])
         if empty is not None:
             edits.fill(empty, habits.value(field, size))
         else:
             new[habits.key(field)] = habits.value(field, size)
     if new:
-        edits.insert(asked, new)
+        edits.insert(requirement, new)
 
 
 def _add_requirement(edits: Edits, entry: nodes.Mapping, values: dict[str, float], habits: _Habits) -> None:
-    empty = _own_key(entry, (ASKED,))
+    empty = _own_key(entry, (REQUIREMENTS_KEY,))
     if empty is not None:
         edits.fill(empty, habits.braces(values))
     elif entry.flow or not habits.in_lines:
-        edits.insert(entry, {ASKED: habits.braces(values)})
+        edits.insert(entry, {REQUIREMENTS_KEY: habits.braces(values)})
     else:
         start = edits.newline + edits.indentation_within(entry)
         lines = [f"{start}{habits.key(field)}: {habits.value(field, size)}" for field, size in values.items()]
-        edits.insert(entry, {ASKED: "".join(lines)})
+        edits.insert(entry, {REQUIREMENTS_KEY: "".join(lines)})
 
 
 def _own_key(mapping: nodes.Mapping, names: tuple[str, ...]) -> nodes.Scalar | None:

@@ -27,7 +27,7 @@ class Edits:
         return text
 
     def replace(self, scalar: Scalar, value: str) -> None:
-        """Another value in the place of this one, in its quotes, its anchor kept."""
+        """Another value instead of this one, in its quotes and with its anchor."""
         start, end = scalar.start.index, scalar.end.index
         old = self._text[start:end]
         prefix = _PREFIX.match(old)

@@ -1,4 +1,4 @@
-"""Correcting what a spec in TOML asks for; tomlkit keeps its comments and layout."""
+"""Correcting the requirements in a TOML spec; tomlkit keeps its comments and layout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from jobmeter.model import Requirement
 from jobmeter.workflow.spec.edit.amounts import READERS, USUAL, WRITERS
-from jobmeter.workflow.spec.edit.requirement_keys import ASKED, SPELLINGS, wanted
+from jobmeter.workflow.spec.edit.requirement_keys import REQUIREMENTS_KEY, SPELLINGS, new_size
 
 
 def rewrite_toml(text: str, sizes: Mapping[str, Requirement]) -> str:
@@ -20,7 +20,7 @@ def rewrite_toml(text: str, sizes: Mapping[str, Requirement]) -> str:
         for field in SPELLINGS:
             _write(table, field, steps, sizes)
     for job in document["jobs"]:
-        if ASKED not in job and job["name"] in sizes:
+        if REQUIREMENTS_KEY not in job and job["name"] in sizes:
             _add(job, sizes)
     new = tomlkit.dumps(document)
     if "\r\n" in text:  # what is new ends with \n alone
@@ -29,22 +29,22 @@ def rewrite_toml(text: str, sizes: Mapping[str, Requirement]) -> str:
 
 
 def _tables(document: Any) -> list[tuple[Any, list[str]]]:
-    """Each table of a requirement, and the steps that ask for it."""
-    found: list[tuple[Any, list[str]]] = []
+    """Each table of a requirement, and the steps that use it."""
+    tables: list[tuple[Any, list[str]]] = []
     named: dict[str, list[str]] = {}
     for job in document["jobs"]:
-        asked = job.get(ASKED)
-        if isinstance(asked, str):
-            named.setdefault(str(asked), []).append(str(job["name"]))
-        elif asked is not None:
-            found.append((asked, [str(job["name"])]))
-    found += [(table, named.get(str(table["name"]), [])) for table in document.get(ASKED, [])]
-    return found
+        requirement = job.get(REQUIREMENTS_KEY)
+        if isinstance(requirement, str):
+            named.setdefault(str(requirement), []).append(str(job["name"]))
+        elif requirement is not None:
+            tables.append((requirement, [str(job["name"])]))
+    tables += [(table, named.get(str(table["name"]), [])) for table in document.get(REQUIREMENTS_KEY, [])]
+    return tables
 
 
 def _write(table: Any, field: str, steps: list[str], sizes: Mapping[str, Requirement]) -> None:
     key = next((spelling for spelling in SPELLINGS[field] if spelling in table), None)
-    needs = [wanted(sizes, step, field) for step in steps]
+    needs = [new_size(sizes, step, field) for step in steps]
     if all(need is None for need in needs):
         return
     if key is None:
@@ -59,13 +59,13 @@ def _write(table: Any, field: str, steps: list[str], sizes: Mapping[str, Require
 def _add(job: Any, sizes: Mapping[str, Requirement]) -> None:
     import tomlkit
 
-    asked = tomlkit.inline_table()
+    requirement = tomlkit.inline_table()
     for field in SPELLINGS:
-        size = wanted(sizes, str(job["name"]), field)
+        size = new_size(sizes, str(job["name"]), field)
         if size is not None:
-            asked[field] = _item(field, size, None)
-    if asked:
-        job[ASKED] = asked
+            requirement[field] = _item(field, size, None)
+    if requirement:
+        job[REQUIREMENTS_KEY] = requirement
 
 
 def _written(item: Any) -> str:

@@ -31,7 +31,7 @@ class Programs:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
-        self._known: dict[tuple[str, str | None], bool] = {}
+        self._on_path_cache: dict[tuple[str, str | None], bool] = {}
 
     def is_program(self, word: str, directory: str, added: Mapping[str, str]) -> bool:
         """Whether a shell would execute a file for `word`: in a job's directory, with its variables."""
@@ -39,9 +39,9 @@ class Programs:
             path = os.path.join(directory, word)
             return os.path.isfile(path) and os.access(path, os.X_OK)
         key = word, added.get("PATH")
-        if key not in self._known:
-            self._known[key] = _on_path(word, {**self._environment, **added})
-        return self._known[key]
+        if key not in self._on_path_cache:
+            self._on_path_cache[key] = _on_path(word, {**self._environment, **added})
+        return self._on_path_cache[key]
 
 
 def _on_path(word: str, environment: dict[str, str]) -> bool:
@@ -57,7 +57,7 @@ def shell_command(
 ) -> list[str]:
     """The words to execute for the text of a command. Problem when there are none.
 
-    Like make, it spares the shell where the command needs none. What is not found goes to the shell, so that it
+    Like make, it uses no shell where the command needs none. What is not found goes to the shell, so that it
     fails as such a command does, with 127. Without `programs` nothing is looked up: it runs in a container.
     """
     if not script.strip():
@@ -75,8 +75,8 @@ def shell_command(
     return [SHELL, "-c", script]
 
 
-def spared_shell(command: list[str]) -> list[str]:
-    """The words of `command` as they are where the shell is spared, whether or not it is at present.
+def without_shell(command: list[str]) -> list[str]:
+    """The words of `command` without a shell around them, whether or not there is one at present.
 
     That depends on the programs there are when the plan is made, which earlier jobs may have to make.
     """

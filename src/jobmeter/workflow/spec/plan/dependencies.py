@@ -28,7 +28,7 @@ class Neighbours:
             self._steps.setdefault(step, []).append(number)
         self._makers: dict[str, int] = {}
         self._sorted: list[str] | None = None
-        self._found: dict[str, tuple[int, ...]] = {}
+        self._resolved: dict[str, tuple[int, ...]] = {}
         self._edges = 0
 
     def add_outputs(self, number: int, outputs: Sequence[str]) -> None:
@@ -65,9 +65,9 @@ class Neighbours:
 
     def _without(self, number: int, name: str) -> tuple[int, ...]:
         """What `name` means to a job: not itself, when it means several."""
-        numbers = self._found.get(name)
+        numbers = self._resolved.get(name)
         if numbers is None:
-            numbers = self._found[name] = self._meaning(name)
+            numbers = self._resolved[name] = self._meaning(name)
         if len(numbers) > 1 and numbers[bisect_left(numbers, number) % len(numbers)] == number:
             return tuple(other for other in numbers if other != number)
         return numbers
@@ -86,18 +86,18 @@ class Neighbours:
         return matching
 
     def _matching(self, pattern: str, beginning: str) -> tuple[int, ...]:
-        """The jobs whose names match; of all names only those are looked at that have the same beginning."""
+        """The jobs whose names match; only names with the same beginning are compared."""
         if self._sorted is None:
             self._sorted = sorted(self._names)
         matches = re.compile(fnmatch.translate(pattern)).match
-        found = []
+        numbers = []
         for position in range(bisect_left(self._sorted, beginning), len(self._sorted)):
             name = self._sorted[position]
             if not name.startswith(beginning):
                 break
             if matches(name):
-                found.append(self._numbers[name])
-        return tuple(sorted(found))
+                numbers.append(self._numbers[name])
+        return tuple(sorted(numbers))
 
 
 def find_cycle(blocked_by: Sequence[tuple[int, ...]]) -> list[int]:

@@ -56,7 +56,7 @@ class Expansion:
             number += 1
 
     def lacking(self) -> list[str]:
-        """The parameters that take several values and do not stand in the name."""
+        """The parameters that take several values and are not in the name."""
         mentioned = self._filler.mentioned(self._spec.name)
         return [name for name, values in self._parameters.items() if name not in mentioned and len(set(values)) > 1]
 
@@ -141,17 +141,17 @@ def _at(path: Path, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _sizes(spec: JobSpec, named: Mapping[str, NamedSizes]) -> tuple[Requirement, int, str | None]:
-    asked = spec.resource_requirements
-    if asked is None:
+    requirement = spec.resource_requirements
+    if requirement is None:
         return Requirement(), 0, None
     name = None
-    if isinstance(asked, str):
-        name = asked
+    if isinstance(requirement, str):
+        name = requirement
         if name not in named:
-            told = f"there is no requirement {quote(name)}. {suggest(name, named)}"
-            raise Problem(told, path=("resource_requirements",))
-        asked = named[name]
-    sizes: Sizes = asked
+            message = f"there is no requirement {quote(name)}. {suggest(name, named)}"
+            raise Problem(message, path=("resource_requirements",))
+        requirement = named[name]
+    sizes: Sizes = requirement
     cpus = sizes.cpus if sizes.cpus is not None else sizes.num_cpus
     gpus = sizes.gpus if sizes.gpus is not None else sizes.num_gpus
     return Requirement(cpus, sizes.memory, sizes.runtime, gpus), gpus or 0, name
@@ -172,10 +172,10 @@ def _container(container: str | ContainerSpec | None) -> dict[str, Any] | None:
         return None
     if isinstance(container, str):
         return {"image": container}
-    asked = container.model_dump(exclude_none=True)
-    if "volumes" in asked:
-        asked["mounts"] = asked.pop("volumes")
-    return asked
+    options = container.model_dump(exclude_none=True)
+    if "volumes" in options:
+        options["mounts"] = options.pop("volumes")
+    return options
 
 
 def _check_variable(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Which names jobs may have: each also names files, and stands in tables."""
+"""Which names jobs may have: each also names files, and is shown in tables."""
 
 from __future__ import annotations
 

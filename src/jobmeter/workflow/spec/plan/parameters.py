@@ -34,7 +34,7 @@ def parameter_values(name: str, written: str | list[str]) -> list[str]:
         inner = written.strip()[1:-1]
         values = [item.strip().strip("'\"") for item in inner.split(",")] if inner.strip() else []
     elif _DASH.fullmatch(written):
-        raise Problem(f"{quote(written)} is no range. Write {written.replace('-', ':')}, or a list.")
+        raise Problem(f"{quote(written)} is not a range. Write {written.replace('-', ':')}, or a list.")
     else:
         values = [written]
     if not values:
@@ -56,7 +56,7 @@ def _range(written: str, first: str, last: str, step: str) -> list[str]:
 
 
 def too_many(count: int) -> Problem:
-    return Problem(f"this makes {count:,} jobs, and {MOST_JOBS:,} are the most there can be")
+    return Problem(f"this makes {count:,} jobs, and {MOST_JOBS:,} is the maximum")
 
 
 def combinations(parameters: Mapping[str, list[str]], mode: str) -> Iterator[Values]:
@@ -72,8 +72,8 @@ def count_combinations(parameters: Mapping[str, list[str]], mode: str) -> int:
     lengths = {name: len(values) for name, values in parameters.items()}
     if mode == "zip":
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise Problem(f"with parameter_mode zip all need the same number of values: {told}")
+            counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise Problem(f"with parameter_mode zip all need the same number of values: {counts}")
         return next(iter(lengths.values()), 1)
     return math.prod(lengths.values())
 
@@ -87,7 +87,7 @@ class Filler:
         self._templates: dict[str, list[tuple[str, str, str]]] = {}
 
     def fill(self, text: str, values: Values) -> str:
-        """`text` with the values in it. Problem when one cannot be written in the way that is asked for."""
+        """`text` with the values in it. Problem when one cannot be written in the requested format."""
         parts = self._templates.get(text)
         if parts is None:
             parts = self._templates[text] = self._parts(text)

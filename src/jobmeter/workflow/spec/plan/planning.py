@@ -36,24 +36,24 @@ def make_plan(document: Document) -> Plan:
 
 
 class _Problems:
-    """Gathers what is wrong, each place once, however many jobs a sweep makes of it."""
+    """Collects the problems, one per place, however many jobs a sweep makes of it."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._found: dict[Path, Problem] = {}
+        self._problems: dict[Path, Problem] = {}
 
     def add(self, problem: Problem, *path: str | int) -> None:
         problem.path = (*path, *problem.path)
-        if problem.path not in self._found:
+        if problem.path not in self._problems:
             problem.line = self.line(problem.path)
-            self._found[problem.path] = problem
+            self._problems[problem.path] = problem
 
     def line(self, path: Path) -> int | None:
         return self._document.line(path)
 
     def raise_any(self) -> None:
-        if self._found:
-            raise refuse(self._document.path, list(self._found.values()))
+        if self._problems:
+            raise refuse(self._document.path, list(self._problems.values()))
 
 
 def _expand(spec: Spec, directory: str, problems: _Problems) -> list[Draft]:
@@ -82,8 +82,8 @@ def _requirements(spec: Spec, problems: _Problems) -> dict[str, NamedSizes]:
     named: dict[str, NamedSizes] = {}
     for index, sizes in enumerate(spec.resource_requirements):
         if sizes.name in named:
-            told = f"there is another requirement {quote(sizes.name)}"
-            problems.add(Problem(told), "resource_requirements", index, "name")
+            message = f"there is another requirement {quote(sizes.name)}"
+            problems.add(Problem(message), "resource_requirements", index, "name")
         named[sizes.name] = sizes
     return named
 
@@ -118,9 +118,7 @@ def _linked(spec: Spec, drafts: list[Draft], problems: _Problems) -> list[Job]:
     circle = find_cycle([job.blocked_by for job in jobs])
     if circle:
         entry = drafts[circle[0] - 1].entry
-        text = cycle_text([jobs[number - 1].name for number in circle])
-        problems.add(
-            Problem(f"these jobs wait for each other: {text}"), "jobs", entry, waits_field(spec.jobs[entry])[0]
-        )
+        message = f"these jobs wait for each other: {cycle_text([jobs[number - 1].name for number in circle])}"
+        problems.add(Problem(message), "jobs", entry, waits_field(spec.jobs[entry])[0])
     problems.raise_any()
     return jobs

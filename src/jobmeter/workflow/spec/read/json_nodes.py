@@ -23,14 +23,14 @@ def compose_json(text: str) -> Node:
         raise too_deep() from None
     except ValueError as error:  # a number of thousands of digits
         raise Problem(f"this is not JSON: {error}") from None
-    return _Composer(text).node(1)
+    return _JsonComposer(text).node(1)
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise Problem(f"this is not JSON: {name}")
 
 
-class _Composer:
+class _JsonComposer:
     """Makes nodes of a text that is known to be JSON."""
 
     def __init__(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Reading the file of a spec: YAML, JSON or TOML, told by its extension."""
+"""Reading the file of a spec: YAML, JSON or TOML, by its extension."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS = {".yaml": "YAML", ".yml": "YAML", ".json": "JSON", ".toml": "TOML"}
 
 
 class Document(NamedTuple):
-    """What stands in a file: dicts, lists, texts and None."""
+    """The content of a file: dicts, lists, texts and None."""
 
     path: str
     format: str
@@ -108,18 +108,18 @@ def _toml_values(text: str) -> Any:
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:
-        told, line = _toml_place(str(error), text)
-        raise Problem(f"this is not TOML: {told}", line=line) from None
+        message, line = _toml_place(str(error), text)
+        raise Problem(f"this is not TOML: {message}", line=line) from None
 
 
 def _toml_place(message: str, text: str) -> tuple[str, int | None]:
-    """What `tomllib` says, apart from the line it says it of: `… (at line 3, column 7)`."""
-    told, _, place = message.rpartition(" (at ")
-    if not told:
+    """The message of `tomllib`, and the line that it names: `… (at line 3, column 7)`."""
+    problem, _, place = message.rpartition(" (at ")
+    if not problem:
         return message, None
     if place.startswith("line "):
-        return told, int(place[5:].partition(",")[0])
-    return told, text.count("\n") + 1  # "at end of document"
+        return problem, int(place[5:].partition(",")[0])
+    return problem, text.count("\n") + 1  # "at end of document"
 
 
 def _as_text(value: Any, depth: int) -> Any:
@@ -138,7 +138,7 @@ def _as_text(value: Any, depth: int) -> Any:
 
 @contextmanager
 def collecting_nothing() -> Iterator[None]:
-    """Spares the garbage collector, which would go through all of a large document again and again: 3/4 of the time."""
+    """Disables the garbage collector, which would scan a large document again and again: 3/4 of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

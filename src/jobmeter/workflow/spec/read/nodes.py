@@ -1,4 +1,4 @@
-"""A document as it stands in its file: every value with the place where it was written.
+"""A document as it is written in its file: every value with the place where it was written.
 
 Scalars keep the text that a person wrote. What it means is decided by the field it
 is for: `1.10` is a version among labels and a number among cpus, `on` is a key, and
@@ -65,7 +65,7 @@ class Sequence:
 
 
 class Mapping:
-    """Pairs of nodes. What is merged into it by `<<` stands among them."""
+    """Pairs of nodes. What is merged into it by `<<` is among them."""
 
     __slots__ = ("end", "ends", "flow", "pairs", "start")
 
@@ -86,17 +86,17 @@ _NOTHING = frozenset(("", "~", "null", "Null", "NULL"))
 
 def merged(mapping: Mapping) -> Iterator[tuple[str, Node, Node]]:
     """The keys of `mapping`, each with its node and its value; its own go before what is merged into it."""
-    seen = set()
+    names = set()
     for key, value in mapping.pairs:
         if isinstance(key, Scalar) and not is_merge(key):
-            seen.add(key.value)
+            names.add(key.value)
             yield key.value, key, value
     for key, value in mapping.pairs:
         if isinstance(key, Scalar) and is_merge(key):
             for source in value.items if isinstance(value, Sequence) else [value]:
                 for name, name_node, inner in merged(source) if isinstance(source, Mapping) else ():
-                    if name not in seen:
-                        seen.add(name)
+                    if name not in names:
+                        names.add(name)
                         yield name, name_node, inner
 
 
@@ -131,21 +131,21 @@ def values(node: Node) -> Any:
         return None if not node.style and node.value in _NOTHING else node.value
     if isinstance(node, Sequence):
         return [values(item) for item in node.items]
-    found = {key.value if isinstance(key, Scalar) else None: values(value) for key, value in node.pairs}
-    if len(found) != len(node.pairs) or None in found or MERGE in found:
+    mapping = {key.value if isinstance(key, Scalar) else None: values(value) for key, value in node.pairs}
+    if len(mapping) != len(node.pairs) or None in mapping or MERGE in mapping:
         _check_keys(node)
         return {name: values(value) for name, _, value in merged(node)}
-    return found
+    return mapping
 
 
 def _check_keys(mapping: Mapping) -> None:
-    seen = set()
+    names = set()
     for key, value in mapping.pairs:
         if not isinstance(key, Scalar):
             raise Problem("a key must be a word", line=key.start.line + 1)
-        if key.value in seen:
-            raise Problem(f"the key {quote(key.value)} stands here for the second time", line=key.start.line + 1)
-        seen.add(key.value)
+        if key.value in names:
+            raise Problem(f"the key {quote(key.value)} is written twice", line=key.start.line + 1)
+        names.add(key.value)
         if is_merge(key):
             sources = value.items if isinstance(value, Sequence) else [value]
             if not all(isinstance(source, Mapping) for source in sources):

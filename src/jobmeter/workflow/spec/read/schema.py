@@ -60,7 +60,7 @@ def _text(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words."""
+    """The type of a value, in words."""
     if value is None:
         return "nothing"
     return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, "a text")
@@ -79,7 +79,7 @@ def _factor(text: str) -> float:
 def memory_amount(text: str) -> int:
     amount = positive_bytes(text)
     if amount < _LEAST_MEMORY and text.strip().isdigit():
-        raise UsageError(f"{text!r} is so many bytes, too little for any program. Write {text}g or {text}m.")
+        raise UsageError(f"{text!r} is a number of bytes, too few for any program. Write {text}g or {text}m.")
     return amount
 
 
@@ -120,7 +120,7 @@ TextMap = dict[str, Annotated[Text, BeforeValidator(_empty)]]
 
 
 def _either(one: Any, other: Any, other_kind: type) -> Any:
-    """One of two types, told by the value's own, so that only the errors of that one are told."""
+    """One of two types, chosen by the value's own, so that only the errors of that one are reported."""
     return Annotated[
         Union[Annotated[one, Tag("one")], Annotated[other, Tag("other")]],
         Discriminator(lambda value: "other" if isinstance(value, other_kind) else "one"),
@@ -128,14 +128,14 @@ def _either(one: Any, other: Any, other_kind: type) -> Any:
 
 
 class Model(BaseModel):
-    """What all parts of a spec have in common: no field that is not known."""
+    """What all parts of a spec have in common: no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _leave_out_nothing(cls, value: Any) -> Any:
-        """A field without a value is as good as none: its default counts."""
+        """A field without a value is ignored: its default counts."""
         if not isinstance(value, dict):
             raise wrong(f"must be a mapping, and here is {kind_of(value)}")
         if None in value.values():
@@ -144,7 +144,7 @@ class Model(BaseModel):
 
 
 class Sizes(Model):
-    """What is asked for."""
+    """What is requested."""
 
     cpus: Annotated[float | None, _reading(positive_number)] = None
     num_cpus: Annotated[float | None, _reading(positive_number)] = None
@@ -162,13 +162,13 @@ class Sizes(Model):
 
 
 class NamedSizes(Sizes):
-    """What is asked for, under a name that jobs give."""
+    """What is requested, under a name that jobs refer to."""
 
     name: Text
 
 
 class Grow(Model):
-    """How much more the next attempt asks for."""
+    """How much more the next attempt requests."""
 
     memory: Factor = 1.5
     runtime: Factor = 1.5
@@ -246,7 +246,7 @@ class JobSpec(Model):
 
 
 class MonitorSpec(Model):
-    """What is measured, and how much of it is kept."""
+    """What is measured, and how much of it is stored."""
 
     enabled: Truth = True
     granularity: Literal["summary", "time_series"] = "summary"

@@ -1,4 +1,4 @@
-"""Saying what is wrong with a spec, and where: `pipeline.yaml:7: jobs[1].memory: …`, in one line."""
+"""Reporting what is wrong with a spec, and where: `pipeline.yaml:7: jobs[1].memory: …`, in one line."""
 
 from __future__ import annotations
 

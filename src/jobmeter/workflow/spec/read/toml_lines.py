@@ -1,4 +1,4 @@
-"""Finding the line of a value in TOML, whose parsers do not tell it."""
+"""Finding the line of a value in TOML, which parsers do not report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")
 
 
 def find_line(text: str, path: Path) -> int | None:
-    """The line where the value at `path` is written, of the nearest around it when it stands nowhere."""
+    """The line where the value at `path` is written, of the nearest around it when it is not written."""
     lines = _lines(text)
     while path and path not in lines:
         path = path[:-1]
@@ -21,7 +21,7 @@ def find_line(text: str, path: Path) -> int | None:
 
 @functools.lru_cache(maxsize=1)
 def _lines(text: str) -> dict[Path, int]:
-    """The lines of all tables and of the keys at the beginning of a line; what is in brackets is not looked into."""
+    """The lines of all tables and of the keys at the beginning of a line; what is in brackets is not searched."""
     lines: dict[Path, int] = {}
     counts: dict[str, int] = {}
     table: Path = ()

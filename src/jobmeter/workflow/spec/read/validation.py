@@ -1,4 +1,4 @@
-"""Holding a document against the schema, and saying what does not fit."""
+"""Validating a document against the schema, and reporting what does not fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobmeter.workflow.spec.read.loading import Document
 from jobmeter.workflow.spec.read.schema import Spec, kind_of
 from jobmeter.workflow.spec.read.spec_errors import Path, Problem, refuse
 
-_MOST_TOLD = 1000
+_MOST_REPORTED = 1000
 
 
 def check_document(document: Document) -> Spec:
@@ -20,8 +20,8 @@ def check_document(document: Document) -> Spec:
     if document.values is None or document.values == {}:
         raise refuse(document.path, [Problem("the spec is empty. It needs at least `jobs`.")])
     if not isinstance(document.values, dict):
-        told = f"a spec is a mapping with `jobs`, and here is {kind_of(document.values)}"
-        raise refuse(document.path, [Problem(told, line=document.line(()))])
+        message = f"a spec is a mapping with `jobs`, and here is {kind_of(document.values)}"
+        raise refuse(document.path, [Problem(message, line=document.line(()))])
     try:
         spec = Spec.model_validate(document.values)
     except ValidationError as error:
@@ -32,7 +32,7 @@ def check_document(document: Document) -> Spec:
 
 
 def _problems(document: Document, error: ValidationError) -> list[Problem]:
-    details = error.errors(include_url=False)[:_MOST_TOLD]
+    details = error.errors(include_url=False)[:_MOST_REPORTED]
     places = [_place(document.values, detail["loc"]) for detail in details]
     unknown = {path for detail, path in zip(details, places) if detail["type"] == "extra_forbidden"}
     problems = []

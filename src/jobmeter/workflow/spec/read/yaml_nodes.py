@@ -1,4 +1,4 @@
-"""Reading YAML: its events, made into nodes. No tag, no alias and no depth of it can harm."""
+"""Reading YAML: its events, made into nodes. Tags, aliases and nesting depth are limited."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobmeter.workflow.spec.read.nodes import Mapping, Mark, Node, Scalar, Seque
 from jobmeter.workflow.spec.read.spec_errors import DEEPEST, Problem, too_deep
 
 MOST_REPEATED = 1_000_000
-"""Values that aliases may repeat, all together: more is no spec but a trap."""
+"""Values that aliases may repeat, all together: more is an attack, not a spec."""
 
 
 def compose_yaml(text: str) -> Node | None:
@@ -18,12 +18,12 @@ def compose_yaml(text: str) -> Node | None:
     from ruamel.yaml.error import YAMLError
 
     try:
-        return _Composer(_quick_events(text)).document()
+        return _YamlComposer(_quick_events(text)).document()
     except YAMLError:
         # The parser in C knows YAML 1.1, and takes `{image: python:3.12}` for an error.
         pass
     try:
-        return _Composer(_events(text)).document()
+        return _YamlComposer(_events(text)).document()
     except YAMLError as error:
         raise _problem(text, error) from None
 
@@ -51,8 +51,8 @@ def _problem(text: str, error: Any) -> Problem:
 
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
-        told = " ".join(str(error.problem or error.context or "it cannot be read").split())
-        return Problem(f"this is not YAML: {told}", line=mark.line + 1 if mark is not None else None)
+        message = " ".join(str(error.problem or error.context or "it cannot be read").split())
+        return Problem(f"this is not YAML: {message}", line=mark.line + 1 if mark is not None else None)
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character)
         line = text.count("\n", 0, error.position) + 1
@@ -60,7 +60,7 @@ def _problem(text: str, error: Any) -> Problem:
     return Problem(f"this is not YAML: {' '.join(str(error).split())}")
 
 
-class _Composer:
+class _YamlComposer:
     """Makes nodes of events, with a stack of its own, and counts what aliases repeat."""
 
     def __init__(self, next_event: Callable[[], Any]) -> None:
@@ -121,13 +121,13 @@ class _Composer:
     def _named(self, event: Any, node: Node, size: int, depth: int) -> None:
         tag = str(event.ctag or "")
         if tag not in ("", "!") and not re.fullmatch(r"tag:yaml\.org,2002:\w+", tag):
-            raise Problem(f"the tag {tag!r} means nothing here", event)
+            raise Problem(f"the tag {tag!r} is not supported here. Remove it", event)
         if event.anchor:
             self._anchors[event.anchor] = node, size, depth
 
     def _aliased(self, event: Any, open_nodes: list[_Open]) -> tuple[Node, int, int]:
         if any(outer.event.anchor == event.anchor for outer in open_nodes):
-            raise Problem(f"*{event.anchor} stands inside of what it stands for", event)
+            raise Problem(f"*{event.anchor} refers to a value that contains it", event)
         if event.anchor not in self._anchors:
             raise Problem(f"there is no &{event.anchor} before this *{event.anchor}", event)
         return self._anchors[event.anchor]
