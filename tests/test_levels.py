@@ -12,11 +12,10 @@ import pytest
 from benchmarks.levels import KINDS, SECONDS, Levels, reported_levels, true_levels
 
 from tests.container_engines import PYTHON, WITH_PYTHON, Engine
-from tests.running import NOBODY, environment, interpreter, jobmeter, meter, readable_copy, workplace
+from tests.running import USERS, environment, interpreter, jobmeter, meter, readable_copy, workplace
 from tests.workflow.live import SITE, Place
 
 MIB = 1 << 20
-USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 WITHIN = 0.05
 _AT_ONCE = 3
 """Loads that sleep most of their time and run beside each other."""
