@@ -1,10 +1,10 @@
-# The two commands of the README: `make demo` and `make test`. Both set up all they need.
+# `make demo` and `make test` are the two commands of the README, `make check` is the quick one. Each sets up all it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STORE := $(CURDIR)/.demo
 
-.PHONY: demo test lint docs bench shepherd clean
+.PHONY: demo test check lint docs bench shepherd clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(STORE)
@@ -12,9 +12,16 @@ demo: $(VENV)/installed
 	@$(BIN)/jobmeter run --name demo --memory 1g --cpus 2 --store $(STORE) --report $(STORE)/record.json -- $(BIN)/python examples/pipeline.py
 	@echo 'The whole record: $(STORE)/record.json'
 
-# Tests wait more than they compute: three workers keep two cores busy.
+# Lint, types and the tests that neither run jobs for seconds nor need a server: under a minute on two idle cores.
+QUICK := analyse cli/shared exchange journal kernel meter report store workflow/spec \
+	test_atomic_file.py test_settings.py test_suggestion.py test_times.py test_units.py
+SLOW := tests/report/plot/test_browser.py tests/store/test_concurrency.py
+check: $(VENV)/installed-for-tests lint
+	$(BIN)/pytest -q -n 2 --dist loadgroup $(SLOW:%=--ignore=%) $(QUICK:%=tests/%) $(PYTEST_OPTIONS)
+
+# Tests wait more than they compute: four workers keep two cores busy.
 test: $(VENV)/installed-for-tests lint docs
-	$(BIN)/pytest -n 3 --dist loadgroup -m 'not alone' $(PYTEST_OPTIONS)
+	$(BIN)/pytest -n 4 --dist loadgroup -m 'not alone' $(PYTEST_OPTIONS)
 	$(BIN)/pytest -m alone $(PYTEST_OPTIONS)
 
 lint: $(VENV)/installed-for-tests

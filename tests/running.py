@@ -12,12 +12,16 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tests.parts import missing
+import pytest
+
+from tests.parts import need_root
 from tests.records import parse_record
 from tests.waiting import LONG
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NOBODY = 65534
+NOBODY = 65534 if os.getuid() == 0 else os.getuid()
+"""An ordinary user: where root runs the tests, one that they become, else the one who runs them."""
+USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 WORKPLACES: list[str] = []
 """The directories that `workplace` made."""
 
@@ -77,14 +81,17 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": f"{readable_copy()}/src"}
 
 
-def command_line(arguments: Sequence[str], user: int = 0) -> list[str]:
-    """The words of `jobmeter ARGUMENTS`, run by `user`."""
-    words = [interpreter(), "-m", "jobmeter", *arguments]
-    if user == 0:
-        return words
-    if os.getuid() != 0:
-        missing("needs root, to become an ordinary user")
-    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *words]
+def command_line(arguments: Sequence[str], user: int | None = None) -> list[str]:
+    """The words of `jobmeter ARGUMENTS`, run by `user`; None is whoever runs the tests."""
+    return [*become(user), interpreter(), "-m", "jobmeter", *arguments]
+
+
+def become(user: int | None) -> list[str]:
+    """The words before a command that is to be run by `user`."""
+    if user is None or user == os.getuid():
+        return []
+    need_root("to be what this test is about" if user == 0 else "to become another user")
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
 
 
 def workplace() -> str:
@@ -95,7 +102,7 @@ def workplace() -> str:
     return folder
 
 
-def jobmeter(*arguments: str, user: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+def jobmeter(*arguments: str, user: int | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     """`jobmeter ARGUMENTS`, its output captured."""
     folder = workplace()
     settings: dict[str, Any] = {
@@ -113,7 +120,7 @@ def jobmeter(*arguments: str, user: int = 0, **options: Any) -> subprocess.Compl
     return done
 
 
-def meter(*command: str, options: Sequence[str] = (), user: int = 0, **more: Any) -> Metered:
+def meter(*command: str, options: Sequence[str] = (), user: int | None = None, **more: Any) -> Metered:
     """`jobmeter run OPTIONS -- COMMAND` and its record."""
     folder = workplace()
     report = f"{folder}/record.json"
@@ -132,7 +139,7 @@ def meter(*command: str, options: Sequence[str] = (), user: int = 0, **more: Any
     return Metered(result.returncode, record, result.stdout, result.stderr, truth)
 
 
-def meter_load(name: str, *, options: Sequence[str] = (), user: int = 0, **more: Any) -> Metered:
+def meter_load(name: str, *, options: Sequence[str] = (), user: int | None = None, **more: Any) -> Metered:
     """A load of benchmarks/loads.py, with what it knows of itself in `truth`."""
     words = [interpreter(), f"{readable_copy()}/benchmarks/loads.py", name, "@"]
     done = meter(*words, options=options, user=user, **more)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts import missing
+from tests.parts import missing, need_root
 from tests.running import (
     NOBODY,
     ROOT,
@@ -115,6 +115,7 @@ def test_a_store_that_cannot_be_written_costs_the_record_and_not_the_job(store: 
 
 
 def test_another_users_store_costs_the_record_and_not_the_job() -> None:
+    need_root("for a store of another user")
     folder = workplace()
     os.mkdir(f"{folder}/store", 0o700)
     done = jobmeter("run", "--store", f"{folder}/store", "--", "sh", "-c", "exit 4", user=NOBODY)
@@ -125,8 +126,7 @@ def test_another_users_store_costs_the_record_and_not_the_job() -> None:
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[str]:
     """A file system of 64 KiB."""
-    if os.getuid() != 0:
-        missing("needs root, to mount a small file system")
+    need_root("to mount a small file system")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], check=False)
     if mounted.returncode:
         missing("may not mount a small file system here")

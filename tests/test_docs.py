@@ -154,3 +154,14 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_map_of_the_tests_names_every_part_and_only_folders_that_there_are() -> None:
+    text = Path(ROOT, "CONTRIBUTING.md").read_text(encoding="utf-8")
+    chart = text[text.index("## Where each part is tested") :]
+    parts = {path.name for path in Path(ROOT, "src/jobmeter").iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert set() == {part for part in parts if f"`{part}/`" not in chart}
+    tests = {path.name for path in Path(ROOT, "tests").iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert tests == set(re.findall(r"`tests/(\w+)[/`]", chart)) & tests
+    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)`", chart)
+    assert [] == [path for path in named if not Path(ROOT, path).exists()]

@@ -14,12 +14,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.parts import missing
-from tests.running import NOBODY, Metered, command_line, environment, interpreter, meter, meter_load, workplace
+from tests.parts import missing, need_root
+from tests.running import NOBODY, USERS, Metered, command_line, environment, interpreter, meter, meter_load, workplace
 from tests.waiting import LONG
 
 MIB = 1 << 20
-USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 OFTEN = ("--interval", "0.1")
 
 COMMON = """
@@ -171,11 +170,10 @@ def test_memory_that_cannot_be_found_makes_no_figure_exact(load: str, user: int)
 
 
 def test_a_file_that_stays_on_tmpfs_makes_the_peak_of_an_ordinary_user_at_least_that() -> None:
-    test_file = f"/dev/shm/jobmeter-test-{NOBODY}"
     try:
         done = hide(UNSEEN["a file that stays on tmpfs"], user=NOBODY)
     finally:
-        os.unlink(test_file)
+        os.unlink(f"/dev/shm/jobmeter-test-{NOBODY}")
     assert done.quality("memory_peak_bytes") == "at least"
 
 
@@ -244,8 +242,9 @@ def test_huge_pages_between_two_samples_make_no_figure_exact(user: int) -> None:
 @pytest.fixture
 def swap() -> Iterator[None]:
     """Room to swap to, while the test runs."""
-    if os.getuid() != 0 or shutil.which("mkswap") is None:
-        missing("needs root and mkswap, for a file to swap to")
+    need_root("for a file to swap to")
+    if shutil.which("mkswap") is None:
+        missing("needs mkswap, for a file to swap to")
     path = f"{workplace()}/swap"
     with open(path, "wb") as file:
         os.chmod(path, 0o600)
@@ -321,8 +320,9 @@ def stolen_seconds() -> float:
 
 @pytest.mark.parametrize("load", ESCAPES)
 def test_a_process_that_leaves_the_cgroup_makes_its_figures_not_exact(load: str) -> None:
-    if os.getuid() != 0 or not os.path.exists("/sys/fs/cgroup/memory/cgroup.procs"):
-        missing("needs root and cgroup v1")
+    need_root("for a cgroup")
+    if not os.path.exists("/sys/fs/cgroup/memory/cgroup.procs"):
+        missing("needs cgroup v1")
     before = stolen_seconds()
     done = hide(ESCAPES[load], user=0)
     assert_right_or_not_called_exact(done)
@@ -333,8 +333,9 @@ def test_a_process_that_leaves_the_cgroup_makes_its_figures_not_exact(load: str)
 
 
 def test_a_group_that_the_job_makes_below_its_own_is_part_of_it() -> None:
-    if os.getuid() != 0 or not os.path.exists("/sys/fs/cgroup/memory/cgroup.procs"):
-        missing("needs root and cgroup v1")
+    need_root("for a cgroup")
+    if not os.path.exists("/sys/fs/cgroup/memory/cgroup.procs"):
+        missing("needs cgroup v1")
     done = hide(
         """
 groups = [line.strip().split(':') for line in open('/proc/self/cgroup')]
@@ -388,8 +389,7 @@ def test_a_proc_of_another_pid_namespace_is_not_read(user: int) -> None:
 
 
 def test_a_setuid_program_that_perf_cannot_follow_makes_its_cpu_time_not_exact() -> None:
-    if os.getuid() != 0:
-        missing("needs root, for a setuid program of another user")
+    need_root("for a setuid program of another user")
     folder = workplace()
     program = f"{folder}/setuid"
     shutil.copy(interpreter(), program)
@@ -434,8 +434,7 @@ def test_without_a_cgroup_no_peak_of_memory_is_exact(command: str) -> None:
 
 
 def test_with_a_cgroup_an_ordinary_peak_is_exact() -> None:
-    if os.getuid() != 0:
-        missing("needs root, for a cgroup")
+    need_root("for a cgroup")
     done = hide("held = b'x' * (100 * MIB); time.sleep(0.3); tell(memory=own_peak())", user=0)
     if "proc_hugetlb_total" in done.record["measurements"]:
         missing("a machine without huge pages")

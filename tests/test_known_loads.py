@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from tests.running import NOBODY, interpreter, meter, meter_load
+from tests.parts import need_root
+from tests.running import USERS, interpreter, meter, meter_load
 
 MIB = 1 << 20
-USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 
 
 @USERS
@@ -74,6 +74,7 @@ def test_a_process_named_like_a_stat_line_is_read_right(user: int) -> None:
 
 
 def test_memory_of_500_sleepers_has_the_kernels_share_in_it() -> None:
+    need_root("for a cgroup")
     done = meter_load("sleepers", options=["--measurements", "default,cgroup_anon"])
     kernel = done.value("memory_peak_bytes") - done.record["measurements"]["cgroup_anon"]["peak"]
     assert done.record["usage"]["memory_peak_bytes"]["from"] == "cgroup_mem_peak"

@@ -12,11 +12,10 @@ import pytest
 from benchmarks.levels import KINDS, SECONDS, Levels, reported_levels, true_levels
 
 from tests.container_engines import PYTHON, WITH_PYTHON, Engine
-from tests.running import NOBODY, environment, interpreter, jobmeter, meter, readable_copy, workplace
+from tests.running import USERS, environment, interpreter, jobmeter, meter, readable_copy, workplace
 from tests.workflow.live import SITE, Place
 
 MIB = 1 << 20
-USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 WITHIN = 0.05
 _AT_ONCE = 3
 """Loads that sleep most of their time and run beside each other."""
@@ -112,7 +111,7 @@ for _ in range(60):
 @USERS
 def test_a_leak_is_reported_whatever_the_window(user: int) -> None:
     store = f"{workplace()}/store"
-    done = jobmeter("run", "--store", store, "--window", "1s", "--", interpreter(), "-c", LEAK, user=user)
+    done = jobmeter("run", "--store", store, "--window", "0.5s", "--", interpreter(), "-c", LEAK, user=user)
     assert 0 == done.returncode, done.stderr
     shown = jobmeter(
         "show", "last", "--store", store, env={**environment(), "PYTHONPATH": f"{readable_copy()}/src:{SITE}"}

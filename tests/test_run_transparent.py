@@ -17,10 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, meter, workplace
+from tests.running import USERS, command_line, environment, interpreter, jobmeter, meter, workplace
 from tests.waiting import LONG, wait_for
-
-USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 
 
 def test_every_exit_code_passes_through() -> None:
@@ -200,7 +198,7 @@ def test_ctrl_z_stops_the_job_and_fg_brings_it_back() -> None:
     assert terminal.exit_code() == 0
 
 
-def started(*arguments: str, user: int = 0) -> tuple[subprocess.Popen[str], str]:
+def started(*arguments: str, user: int | None = None) -> tuple[subprocess.Popen[str], str]:
     """`jobmeter ARGUMENTS` in the background, and the first line that its job printed."""
     process = subprocess.Popen(
         command_line(arguments, user), env={**environment(), "HOME": workplace()}, stdout=subprocess.PIPE,

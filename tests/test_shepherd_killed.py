@@ -61,7 +61,7 @@ def children_of(pid: int) -> list[int]:
 class Started:
     """`jobmeter run` of a job that tells its pids in the file `pids`, line by line."""
 
-    def __init__(self, command: Sequence[str], *options: str, user: int = 0, kind: str = "compiled") -> None:
+    def __init__(self, command: Sequence[str], *options: str, user: int | None = None, kind: str = "compiled") -> None:
         self.folder = workplace()
         words = ["run", "--report", f"{self.folder}/r.json", "--store", f"{self.folder}/store", *options, "--"]
         settings = {**environment(), "HOME": self.folder, **({"JOBMETER_SHEPHERD": kind} if kind == "python" else {})}

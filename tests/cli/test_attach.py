@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.listing import Commands
+from tests.parts import need_root
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, workplace
 from tests.waiting import LONG, wait_for
 
@@ -126,6 +127,7 @@ def test_a_process_that_is_not_there_is_one_clear_line(pid: str, words: str) -> 
 
 
 def test_another_users_process_is_measured_as_far_as_it_may_be() -> None:
+    need_root("for a process of another user")
     folder = workplace()
     job = subprocess.Popen(["sleep", "300"])
     words = command_line(

@@ -19,6 +19,7 @@ import pytest
 from jobmeter.cli.main import main
 from jobmeter.exchange.tables import run_columns
 from tests.exchange.reading import FIXTURES
+from tests.parts import need_module
 from tests.records import parse_record
 from tests.runs import keep, record
 
@@ -116,7 +117,7 @@ def test_windows_are_one_row_each_with_peak_and_mean(kept: Kept) -> None:
 
 
 def test_parquet_has_types_and_null_for_what_is_absent(kept: Kept) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = need_module("pyarrow.parquet")
     path = str(kept.folder / "runs.parquet")
     assert (0, "", f"jobmeter: {path}: 34 runs\n") == kept.call("export", "-o", path)
     table = parquet.read_table(path)
@@ -131,7 +132,7 @@ def test_parquet_has_types_and_null_for_what_is_absent(kept: Kept) -> None:
 
 
 def test_windows_as_parquet(kept: Kept) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = need_module("pyarrow.parquet")
     path = str(kept.folder / "windows.parquet")
     assert (0, "", f"jobmeter: {path}: 12 windows\n") == kept.call("export", "--windows", "-o", path)
     table = parquet.read_table(path)

@@ -16,6 +16,7 @@ from jobmeter.errors import StoreError
 from jobmeter.journal.reader import RunLocation, read_journal
 from jobmeter.journal.writer import SCHEMA, JournalWriter, journal_path, shared_journal
 from jobmeter.model import Across, Kind, Measurement, Quality
+from tests.parts import missing
 
 pytestmark = pytest.mark.no_records
 
@@ -122,7 +123,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(disk)], capture_output=True)
     if mounted.returncode != 0:
-        pytest.skip(f"to mount a small disk needs root: {mounted.stderr.decode().strip()}")
+        missing(f"needs root, to mount a small disk: {mounted.stderr.decode().strip()}")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 

@@ -14,14 +14,13 @@ from jobmeter.errors import NoData
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.netns import NetworkNamespace
 from tests.network import wired
-from tests.parts import missing
+from tests.parts import need_root
 
 
 @contextlib.contextmanager
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A process in a network namespace of its own."""
-    if os.getuid() != 0:
-        missing("needs root, to make a network namespace")
+    need_root("to make a network namespace")
     process = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     try:
         while os.readlink(f"/proc/{process.pid}/ns/net") == os.readlink("/proc/self/ns/net"):

@@ -14,6 +14,7 @@ from jobmeter.kernel.hostfs import read_cpu_time
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.launch import protocol
 from jobmeter.launch.spawn import LaunchedJob, spawn
+from tests.parts import unless
 
 
 def _why_not() -> str:
@@ -24,7 +25,7 @@ def _why_not() -> str:
     return ""
 
 
-needs_perf = pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "it can")
+needs_perf = unless(_why_not())
 
 
 @contextlib.contextmanager

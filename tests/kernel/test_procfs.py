@@ -11,6 +11,7 @@ import pytest
 from jobmeter.kernel import procfs
 from jobmeter.kernel.machine import PAGE_SIZE, THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import ProcessIo, ProcessStatus, SmapsRollup
+from tests.parts import need_root
 
 needs_proc = pytest.mark.skipif(not THIS_MACHINE.has_proc(), reason="no /proc here")
 
@@ -136,8 +137,8 @@ def test_a_malformed_io_file_is_quoted(content: bytes) -> None:
     assert repr(content) in str(refused.value)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="to become another user needs root")
 def test_io_of_another_user_s_process_is_an_os_error() -> None:
+    need_root("to become another user")
     reader = os.fork()
     if reader == 0:
         refused = False

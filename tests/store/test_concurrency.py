@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.running import ROOT
@@ -14,7 +13,7 @@ from tests.store.kept import ids, opened
 from tests.waiting import LONG
 
 WRITERS = 16
-SECONDS = 8.0
+SECONDS = 5.0
 LOOP = 'end=$(( $(date +%s) + {seconds} )); while [ $(date +%s) -lt $end ]; do {command} || echo "failed: $?"; done'
 
 
@@ -28,16 +27,13 @@ def loop(command: str, folder: Path) -> subprocess.Popen[str]:
 
 
 def test_sixteen_writers_and_three_readers_lose_nothing_and_meet_no_lock(tmp_path: Path) -> None:
-    began = time.monotonic()
     writers = [loop("jobmeter run --quiet --name w -- true && echo ran", tmp_path) for _ in range(WRITERS)]
     readers = [loop(f"jobmeter {command}", tmp_path) for command in ("ls --json", "stats --json", "ls")]
     told = [process.communicate(timeout=LONG) for process in (*writers, *readers)]
-    took = time.monotonic() - began
     ran = sum(out.count("ran\n") for out, _ in told[:WRITERS])
     assert [""] * WRITERS == [err for _, err in told[:WRITERS]]
     assert [] == [out for out, _ in told if "failed" in out]
     assert [] == [err for _, err in told if "lock" in err or "Traceback" in err]
-    assert took < SECONDS + 30
     store = opened(tmp_path)
     assert ran == len(ids(store, limit=None)) == len(os.listdir(tmp_path / "journal"))
     assert {"completed"} == {row["status"] for row in store.runs()}
@@ -64,7 +60,7 @@ def test_two_who_find_a_damaged_index_at_once_both_answer_right(tmp_path: Path) 
 
     kept(tmp_path, *five())
     settings = {**os.environ, "JOBMETER_STORE": str(tmp_path), "PYTHONPATH": f"{ROOT}/src"}
-    for _ in range(5):
+    for _ in range(3):
         (tmp_path / "index.db").write_bytes(os.urandom(8192))
         command = [sys.executable, "-m", "jobmeter", "ls", "--json"]
         asked = [

@@ -17,7 +17,7 @@ from jobmeter.engines import load_engine
 from jobmeter.engines.contract import Engine
 from tests.engines.packages import install_pipe
 from tests.parts import missing
-from tests.running import NOBODY, readable_copy
+from tests.running import NOBODY, become, readable_copy
 from tests.waiting import LONG, wait_for
 
 SITE = next(path for path in sys.path if path.endswith("site-packages"))
@@ -30,7 +30,7 @@ ON_BOTH_ENGINES = pytest.mark.parametrize("place", ["local", "pipe"], indirect=T
 class Place:
     """A directory that jobs run in."""
 
-    def __init__(self, folder: Path, user: int = 0, engine: str = "local") -> None:
+    def __init__(self, folder: Path, user: int | None = None, engine: str = "local") -> None:
         """`engine` is that of `workflow run`; `pipe` is installed as a package of its own."""
         self.folder = folder
         self.store = folder / "store"
@@ -127,13 +127,13 @@ class Place:
         return int(self.await_lines(name, 1)[0])
 
 
-def _jobmeter(user: int) -> list[str]:
-    if user == 0:
+def _jobmeter(user: int | None) -> list[str]:
+    if user in (None, os.getuid()):
         return [sys.executable, "-m", "jobmeter"]
     python = f"/usr/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
-    if os.getuid() != 0 or not os.path.exists(python):
-        missing(f"needs root, to become an ordinary user, and {python}, which they may run")
-    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", python, "-m", "jobmeter"]
+    if not os.path.exists(python):
+        missing(f"needs {python}, which an ordinary user may run")
+    return [*become(user), python, "-m", "jobmeter"]
 
 
 def lives(pid: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections import Counter
 from typing import BinaryIO
 
 from jobmeter import units
@@ -23,7 +24,8 @@ from jobmeter.exchange.cells import (
     moment,
     number,
 )
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, decoded, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, gauge, run_of
+from jobmeter.exchange.foreign_table import TableFormat, read_rows
 from jobmeter.model import Across, Measurement, Outcome, Requirement, Status
 
 SOURCE = "nextflow"
@@ -76,42 +78,34 @@ def fits(first_line: str, beginning: str) -> bool:
     return header_columns(first_line) is not None
 
 
+def _split(line: str, header: str) -> list[str]:
+    """The cells. Nextflow quotes nothing in its tab-separated files; a quote there is part of a name."""
+    if "\t" in header:
+        return next(csv.reader([line], delimiter="\t", quoting=csv.QUOTE_NONE))
+    return next(csv.reader([line]))
+
+
+_TRACE = TableFormat(
+    header_columns, _split, ("", "-"), "names no columns of a Nextflow trace, such as name and realtime"
+)
+
+
 def read(path: str, file: BinaryIO) -> Items:
-    columns: list[str] | None = None
-    delimiter = "\t"
-    occurrences: dict[tuple[str, ...], int] = {}
+    times_seen: Counter[tuple[str, ...]] = Counter()
     written = os.fstat(file.fileno()).st_mtime
-    for line, text in decoded(file):
-        where = f"{path}: line {line}"
-        if columns is None:
-            columns = header_columns(text or "")
-            if columns is None:
-                raise UsageError(f"{where}: names no columns of a Nextflow trace, such as name and realtime")
-            delimiter = "\t" if "\t" in (text or "") else ","
-            continue
-        if text is None:
-            yield UnusableRow(where, "is not UTF-8 text")
-            continue
-        if not text.strip():
-            continue
-        # Nextflow quotes nothing in its tab-separated files; a quote there is part of a name.
-        cells = next(
-            csv.reader([text], delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
-        )
-        if len(cells) != len(columns):
-            yield UnusableRow(where, f"has {len(cells)} cells where the header has {len(columns)}")
-            continue
-        row = {name: cell.strip() for name, cell in zip(columns, cells) if cell.strip() not in ("", "-")}
-        if row.get("status", "COMPLETED") in _UNFINISHED:
-            yield Unfinished(where)
-            continue
-        try:
-            identity = _identity(row)
-            # A trace without hash and dates may hold equal rows; the second is another run.
-            occurrences[identity] = occurrences.get(identity, 0) + 1
-            yield run_of(_facts(where, row, (*identity, str(occurrences[identity])), written))
-        except BadCell as bad:
-            yield UnusableRow(where, str(bad))
+    for row in read_rows(path, file, _TRACE):
+        if isinstance(row, UnusableRow):
+            yield row
+        elif row.cells.get("status", "COMPLETED") in _UNFINISHED:
+            yield Unfinished(row.where)
+        else:
+            try:
+                identity = _identity(row.cells)
+                # A trace without hash and dates may hold equal rows; the second is another run.
+                times_seen[identity] += 1
+                yield run_of(_facts(row.where, row.cells, (*identity, str(times_seen[identity])), written))
+            except BadCell as bad:
+                yield UnusableRow(row.where, str(bad))
 
 
 def _identity(row: dict[str, str]) -> tuple[str, ...]:

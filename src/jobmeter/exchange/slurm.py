@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from jobmeter.errors import UsageError
 from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, moment, number
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, decoded, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, gauge, run_of
+from jobmeter.exchange.foreign_table import TableFormat, read_rows
 from jobmeter.exchange.slurm_job import SacctRow, outcome, requirement, state_of, still_runs
 from jobmeter.model import Across, Measurement, Quality, Status
 
@@ -20,7 +20,6 @@ SOURCE = "slurm"
 KIND = SOURCE
 WORDS = "`sacct -P`"
 _IDS = ("jobid", "jobidraw")
-_UNKNOWN = ("", "Unknown", "None", "N/A", "INVALID")
 _LABELS = ("partition", "account", "cluster", "qos")
 
 MAX_RSS = gauge(
@@ -79,37 +78,32 @@ def read(path: str, file: BinaryIO) -> Items:
             yield UnusableRow(where, f"job {job.id}: {bad}")
 
 
+_SACCT = TableFormat(
+    header_columns,
+    lambda line, header: line.split("|"),
+    ("", "Unknown", "None", "N/A", "INVALID"),
+    "names no column JobID. Make it with `sacct -P`, without --noheader.",
+)
+
+
 def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | UnusableRow]:
-    """Rows grouped by job; a bad one makes its job unusable only if it is the job's own."""
-    columns: list[str] | None = None
+    """Rows put together; a bad one costs its job only if it is the job's own."""
     job: SlurmJob | None = None
-    for line, text in decoded(file):
-        where = f"{path}: line {line}"
-        if columns is None:
-            columns = header_columns(text or "")
-            if columns is None:
-                raise UsageError(f"{where}: names no column JobID. Make it with `sacct -P`, without --noheader.")
+    for row in read_rows(path, file, _SACCT):
+        if isinstance(row, UnusableRow):
+            yield row
             continue
-        if text is None:
-            yield UnusableRow(where, "is not UTF-8 text")
-            continue
-        if not text.strip():
-            continue
-        cells = text.split("|")
-        if len(cells) != len(columns):
-            yield UnusableRow(where, f"has {len(cells)} cells where the header has {len(columns)}")
-            continue
-        row = {name: cell.strip() for name, cell in zip(columns, cells) if cell.strip() not in _UNKNOWN}
-        name = next((row[column] for column in _IDS if column in row), "")
+        name = next((row.cells[column] for column in _IDS if column in row.cells), "")
         base, _, step = name.partition(".")
         if not base:
-            yield UnusableRow(where, "has no job id")
+            yield UnusableRow(row.where, "has no job id")
         elif job is not None and step and base == job.id:
-            job.steps.append({**row, "step": step})
+            job.steps.append({**row.cells, "step": step})
         else:
             if job is not None:
                 yield job
-            job = SlurmJob(base, line, {}, [{**row, "step": step}]) if step else SlurmJob(base, line, row, [])
+            own, steps = ({}, [{**row.cells, "step": step}]) if step else (row.cells, [])
+            job = SlurmJob(base, row.line, own, steps)
     if job is not None:
         yield job
 

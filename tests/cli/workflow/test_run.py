@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import NOBODY, workplace
+from tests.parts import need_root
+from tests.running import NOBODY, USERS, workplace
 from tests.workflow.live import ON_BOTH_ENGINES, Place, running_in
 
 MIB = 2**20
-USERS = pytest.mark.parametrize("user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
 TRIVIAL = "name: trivial\njobs: [{name: a, command: 'true'}, {name: b, command: 'echo hello', blocked_by: [a]}]\n"
 LOADS = """
 name: known loads
@@ -163,6 +163,7 @@ def test_without_monitoring_only_time_and_exit_code_are_kept(place: Place, enabl
 
 
 def test_a_job_is_told_what_to_write_after_it_took_more_than_its_spec_says(place: Place) -> None:
+    need_root("for a limit that the kernel keeps")
     spec = f"""
 name: growing
 jobs:
@@ -210,11 +211,11 @@ def test_streams_that_are_closed_cost_nothing(place: Place, closed: str) -> None
 
 @pytest.mark.parametrize("kind", ["a file", "unwritable"])
 def test_a_store_that_cannot_be_written_is_one_clear_line(kind: str) -> None:
-    place = Place(Path(workplace()), NOBODY if kind == "unwritable" else 0)
+    place = Place(Path(workplace()), NOBODY if kind == "unwritable" else None)
     if kind == "a file":
         place.store.touch()
     else:
-        place.store.mkdir(mode=0o755)
+        place.store.mkdir(mode=0o555)
     done = place.run("jobs: [{name: a, command: 'touch began'}]")
     assert done.returncode not in (0, 1)
     assert 1 == done.stderr.count("\n"), done.stderr

@@ -13,6 +13,7 @@ from jobmeter.kernel.cgroup import group as cgroup
 from jobmeter.kernel.cgroup.group import BlockIo, CgroupMount, Cpu, JobGroup, Memory
 from jobmeter.kernel.cgroup.v2 import GroupV2
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from tests.parts import unless
 
 V1 = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -269,7 +270,7 @@ def test_limits_of_a_v2_group_are_written_as_the_kernel_reads_them(tmp_path: Pat
 
 def _why_no_v1() -> str:
     if os.geteuid() != 0:
-        return "to make a group needs root"
+        return "needs root, to make a group"
     try:
         v1, _ = cgroup.own_directories(THIS_MACHINE)
     except NoData as reason:
@@ -279,7 +280,7 @@ def _why_no_v1() -> str:
     return "" if all(os.access(path, os.W_OK) for path in v1.values()) else "the v1 hierarchies are read-only"
 
 
-real_v1 = pytest.mark.skipif(bool(_why_no_v1()), reason=_why_no_v1() or "it can")
+real_v1 = unless(_why_no_v1())
 
 
 @pytest.fixture

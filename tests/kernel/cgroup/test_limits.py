@@ -2,12 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import group as cgroup
 from jobmeter.kernel.cgroup.limits import cpus_allowed, memory_allowed
 from jobmeter.kernel.machine import THIS_MACHINE, Machine, cpu_count
+from tests.parts import missing
 from tests.running import interpreter, meter
 
 GIB = 1 << 30
@@ -75,7 +74,7 @@ def test_a_job_with_limits_of_its_own_is_allowed_no_more() -> None:
     try:
         group = cgroup.create_group(THIS_MACHINE, "probe")
     except NoData as reason:
-        pytest.skip(str(reason))
+        missing(str(reason))
     group.remove()
     script = (
         "from jobmeter.kernel.cgroup.limits import *; from jobmeter.kernel.machine import THIS_MACHINE as m;"

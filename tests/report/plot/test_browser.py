@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobmeter.report.plot.page import page
-from tests.parts import missing
+from tests.parts import missing, need_module
 from tests.report.plot.test_figures import job
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Opened:
 def browser() -> Iterator[Any]:
     if not os.path.exists(CHROMIUM):
         missing("needs Chromium: scripts/install-test-parts")
-    playwright = pytest.importorskip("playwright.sync_api")
+    playwright = need_module("playwright.sync_api")
     with playwright.sync_playwright() as driver:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         launched = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)

@@ -1,0 +1,47 @@
+"""Tables as other tools write them: a line that names the columns, then a line a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from typing import BinaryIO, NamedTuple
+
+from jobmeter.errors import UsageError
+from jobmeter.exchange.foreign import UnusableRow, decoded
+
+
+class ForeignRow(NamedTuple):
+    """One line: its cells by column, without those that say nothing."""
+
+    line: int
+    where: str  # file and line, for messages
+    cells: dict[str, str]
+
+
+class TableFormat(NamedTuple):
+    """How a tool writes its tables."""
+
+    columns: Callable[[str], list[str] | None]  # of the first line; None when it is of another tool
+    split: Callable[[str, str], list[str]]  # a line into its cells; the second text is the first line
+    empty: Container[str]  # cells that say nothing
+    no_header: str  # the error for a file whose first line names no columns
+
+
+def read_rows(path: str, file: BinaryIO, table: TableFormat) -> Iterator[ForeignRow | UnusableRow]:
+    """The rows of a file. UsageError when its first line names no columns; a bad line costs itself alone."""
+    columns: list[str] | None = None
+    header = ""
+    for line, text in decoded(file):
+        where = f"{path}: line {line}"
+        if columns is None:
+            header = text or ""
+            columns = table.columns(header)
+            if columns is None:
+                raise UsageError(f"{where}: {table.no_header}")
+        elif text is None:
+            yield UnusableRow(where, "is not UTF-8 text")
+        elif text.strip():
+            cells = [cell.strip() for cell in table.split(text, header)]
+            if len(cells) == len(columns):
+                yield ForeignRow(line, where, {n: cell for n, cell in zip(columns, cells) if cell not in table.empty})
+            else:
+                yield UnusableRow(where, f"has {len(cells)} cells where the header has {len(columns)}")
