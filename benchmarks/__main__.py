@@ -9,6 +9,7 @@ import sys
 import time
 
 from benchmarks.peers import prepare
+from benchmarks.slowdown import PAIRS
 
 SECTIONS = ("accuracy", "overhead", "slowdown", "reliability", "budgets")
 
@@ -20,11 +21,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--load", action="append", metavar="NAME", help="accuracy, slowdown: only this load; may be given again"
     )
+    parser.add_argument(
+        "--pairs", type=int, metavar="N", default=PAIRS, help="slowdown: how many (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     tools, missing = prepare(options.tool)
     print(f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.release()}, Python {platform.python_version()}")
     for section in [options.section] if options.section else SECTIONS:
-        only = [options.load] if section in ("accuracy", "slowdown") else []
+        only = {"accuracy": [options.load], "slowdown": [options.load, options.pairs]}.get(section, [])
         importlib.import_module(f"benchmarks.{section}").show(tools, missing, *only)
     return 0
 
