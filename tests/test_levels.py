@@ -111,7 +111,9 @@ for _ in range(60):
 @USERS
 def test_a_leak_is_reported_whatever_the_window(user: int) -> None:
     store = f"{workplace()}/store"
-    done = jobmeter("run", "--store", store, "--window", "0.5s", "--", interpreter(), "-c", LEAK, user=user)
+    done = jobmeter(
+        "run", "--store", store, "--interval", "0.25s", "--window", "0.5s", "--", interpreter(), "-c", LEAK, user=user
+    )
     assert 0 == done.returncode, done.stderr
     shown = jobmeter(
         "show", "last", "--store", store, env={**environment(), "PYTHONPATH": f"{readable_copy()}/src:{SITE}"}

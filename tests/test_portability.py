@@ -108,9 +108,9 @@ def test_units_and_aggregation_work(tmp_path: Path) -> None:
         from jobmeter import units
         from jobmeter.collectors.rusage import CPU
         from jobmeter.kernel.machine import cpu_count
-        from jobmeter.meter.aggregate import combine, new_summary
+        from jobmeter.meter.aggregate import combine, new_aggregate
         from jobmeter.model import Kind
-        summary = new_summary(CPU._replace(kind=Kind.GAUGE))
+        summary = new_aggregate(CPU._replace(kind=Kind.GAUGE))
         summary.add(5, 1.0)
         print(units.text(1 << 30, "bytes"), combine(CPU, [1.0, 2.0]), summary.summary("count"), cpu_count() > 0)
     """

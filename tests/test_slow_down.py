@@ -122,11 +122,12 @@ def test_perf_stops_where_it_would_slow_the_job_down_and_the_record_says_why(loa
     done = busy(load)
     skip_without_perf(done)
     skip_if_slow(done)
-    what = {"fork": "new processes and threads a second", "switch": "context switches a second"}[load]
     why = str(perf(done)["failed"])
     assert why.startswith("stopped after ")
     assert "its events would slow the job down (" in why
-    assert what in why
+    # Which of the two is named for a job that switches depends on how much others fork at the time.
+    assert "a second)" in why
+    assert load == "switch" or "new processes and threads" in why
     assert done.value("cpu_seconds") == pytest.approx(done.true("cpu"), rel=0.05, abs=0.02)
     assert done.record["usage"]["cpu_seconds"]["from"] == "rusage_cpu_seconds"
 

@@ -54,7 +54,7 @@ def test_of_a_container_it_is_shown_of_which_image_and_engine(jobmeter: Commands
     [
         ({"status": "oom", "exit_code": None, "signal": 9}, 1, "killed by SIGKILL; the kernel's OOM killer did it"),
         ({"status": "oom", "exit_code": 1, "signal": None}, 3, "exit code 1; the kernel's OOM killer did it (3 kills)"),
-        ({"status": "oom", "exit_code": None, "signal": 9}, 0, "killed by SIGKILL; jobmeter ended it at the memory"),
+        ({"status": "oom", "exit_code": None, "signal": 9}, 0, "killed by SIGKILL; jobmeter ended it at its memory"),
         ({"status": "failed", "exit_code": 3, "signal": None}, 0, "failed with exit code 3 after 5.00 s"),
         ({"status": "killed", "exit_code": None, "signal": 11}, 0, "killed by SIGSEGV after 5.00 s"),
     ],
