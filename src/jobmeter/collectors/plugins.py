@@ -40,24 +40,24 @@ def all_plugins() -> Plugins:
     from importlib.metadata import entry_points
 
     try:
-        found = [Entry(e.name, e.value, e.dist.name if e.dist else "?") for e in entry_points(group=GROUP)]
+        entries = [Entry(e.name, e.value, e.dist.name if e.dist else "?") for e in entry_points(group=GROUP)]
     except Exception as error:  # noqa: BLE001 - the metadata of any package may be damaged
         return Plugins([], [f"the packages that are installed cannot be listed: {in_words(error)}"])
-    return _load_each(found)
+    return _load_each(entries)
 
 
 def plugins_on_by_default(folders: Iterable[str]) -> Plugins:
     """Those of the packages with these `dist-info` folders that are on by default."""
-    found: dict[str, list[Entry]] = {}
+    by_package: dict[str, list[Entry]] = {}
     for folder in folders:
         package = os.path.basename(folder).partition("-")[0].removesuffix(".egg")
         try:
             with open(f"{folder}/entry_points.txt", encoding="utf-8") as file:
                 # Of a package that is there twice, the first counts, as for imports.
-                found.setdefault(package, parse_entry_points(file.read(), package))
+                by_package.setdefault(package, parse_entry_points(file.read(), package))
         except (OSError, ValueError):
             continue  # it has none
-    plugins = _load_each([entry for entries in found.values() for entry in entries])
+    plugins = _load_each([entry for entries in by_package.values() for entry in entries])
     return plugins._replace(collectors=[plugin for plugin in plugins.collectors if plugin.on_by_default])
 
 
@@ -92,10 +92,10 @@ def _load(entry: Entry) -> Plugin:
     module, _, attribute = entry.value.partition("[")[0].strip().partition(":")
 
     def load() -> Plugin:
-        found: Any = importlib.import_module(module)
+        factory: Any = importlib.import_module(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
-        return Plugin(found(), may_be_default=entry.may_be_default)
+            factory = getattr(factory, part)
+        return Plugin(factory(), may_be_default=entry.may_be_default)
 
     plugin: Plugin = guarded(load)
     return plugin

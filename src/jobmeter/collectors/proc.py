@@ -253,27 +253,27 @@ class ProcSource:
     def _look_for_uncounted(self, uncounted: UncountedMemory, holding: list[Process]) -> Readings:
         moved = self._escapes.left_memory_group
         shares = self._shares.update(holding) if moved or self._wanted & _FROM_SMAPS else []
-        found = uncounted.update(holding, shares, moved=moved)
-        if found is None:
+        amounts = uncounted.update(holding, shares, moved=moved)
+        if amounts is None:
             return {}
-        return {key: value for key, value in zip((HUGETLB_TOTAL.key, HELD_TOTAL.key), found) if value is not None}
+        return {key: value for key, value in zip((HUGETLB_TOTAL.key, HELD_TOTAL.key), amounts) if value is not None}
 
     def outran(self, cpu_nanoseconds: int) -> bool:
         return self._counters.outran(cpu_nanoseconds)
 
     def missing(self) -> dict[str, str]:
         """The keys whose files this kernel does not have, or this user may not read."""
-        found: dict[str, str] = {}
+        missing: dict[str, str] = {}
         for keys, name in ((_FROM_IO, "io"), (_FROM_SMAPS, "smaps_rollup")):
             path = f"{self._machine.proc}/{self._target.main}/{name}"
             try:
                 read_bytes(path)
             except PermissionError as error:
-                found |= dict.fromkeys(self._wanted & keys, f"{path}: {error.strerror}")
+                missing |= dict.fromkeys(self._wanted & keys, f"{path}: {error.strerror}")
             except OSError:  # it has ended, or there is no such file
                 if not os.path.exists(f"{self._machine.proc}/self/{name}"):
-                    found |= dict.fromkeys(self._wanted & keys, f"this kernel has no /proc/PID/{name}")
-        return found
+                    missing |= dict.fromkeys(self._wanted & keys, f"this kernel has no /proc/PID/{name}")
+        return missing
 
     def incomplete(self) -> frozenset[str]:
         """Keys whose peak may have been missed, and those of other sources that processes escaped."""
