@@ -154,7 +154,8 @@ def test_perf_does_not_stop_if_it_was_requested_by_name(name: str) -> None:
     skip_without_perf(done)
     assert done.truth[0]["counted"]
     assert "failed" not in perf(done)
-    assert done.is_exact_cpu()
+    # On a busy machine rusage can count more than perf for a job that switches all the time: then it is "at least".
+    assert done.value("cpu_seconds") == pytest.approx(done.true("cpu"), rel=0.05, abs=0.02)
 
 
 def test_children_nobody_waits_for_stay_with_perf() -> None:
