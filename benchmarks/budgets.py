@@ -55,7 +55,7 @@ def _start(tools: dict[str, Tool]) -> list[Budget]:
     ours, bare, con_duct = cpu["jobmeter"], cpu["bare python3"], cpu.get("con-duct")
     to_con_duct = ours / con_duct if con_duct else None
     return [
-        Budget("start-up CPU, to `python3 -c pass`", ours / bare, 6, f"{ours / bare:.2f}× ({ours * 1000:.0f} ms)"),
+        Budget("start-up CPU, to `python3 -c pass`", ours / bare, 4.5, f"{ours / bare:.2f}× ({ours * 1000:.0f} ms)"),
         Budget("start-up CPU, to con-duct", to_con_duct, 0.25, f"{to_con_duct or 0:.2f}×"),
     ]
 
