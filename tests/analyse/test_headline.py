@@ -80,6 +80,10 @@ def test_a_less_trusted_source_that_tells_clearly_more_wins(values: dict[str, fl
         # Children that nobody waited for, and hardly anything stolen.
         ({"rusage": 0.1, "perf": 10.0, "stolen": 0.1}, (9.9, "perf_cpu_seconds", "exact")),
         ({"rusage": 0.1, "perf": 10.0, "stolen": 0.0}, (10.0, "perf_cpu_seconds", "exact")),
+        # More was stolen than the machine reports: the cgroup around the job used less than perf counted.
+        ({"rusage": 15.29, "perf": 16.87, "stolen": 0.0, "cgroup_outer": 15.3}, (15.3, "perf_cpu_seconds", "exact")),
+        # A process left that cgroup, so that it bounds nothing.
+        ({"rusage": 5.0, "perf": 16.87, "stolen": 0.0, "cgroup_outer": 4.0}, (16.87, "perf_cpu_seconds", "exact")),
     ],
 )
 def test_time_that_a_hypervisor_stole_is_no_cpu_time_of_the_job(

@@ -53,13 +53,17 @@ def busy(tmp_path: Path) -> Busy:
 def test_a_job_that_forks_is_told_with_the_rate(busy: Busy) -> None:
     why = busy.after(0.2, tasks=1200, switches=2400, faults=24000, runs=1200)
     assert why == (
-        "stopped after 0.20 s: its events would slow the job down (6,000 new processes and threads a second)"
+        "stopped after 0.20 s: its events would slow the job down "
+        "(up to 6,000 new processes and threads and 6,000 context switches a second)"
     )
 
 
 def test_a_job_that_changes_between_its_threads_is_told_with_the_rate(busy: Busy) -> None:
     why = busy.after(0.2, switches=50000, runs=40000)
-    assert why == "stopped after 0.20 s: its events would slow the job down (200,000 context switches a second)"
+    assert (
+        why == "stopped after 0.20 s: its events would slow the job down "
+        "(up to 0 new processes and threads and 200,000 context switches a second)"
+    )
 
 
 def test_what_costs_a_little_too_much_is_seen_twice_before_it_is_believed(busy: Busy) -> None:

@@ -202,11 +202,15 @@ def _is_all(cpu_seconds: float, summary: Summary, described: Described) -> bool:
 def _perf_cpu(summary: Summary, described: Described) -> Figure:
     """What perf counted, less the time that a hypervisor may have stolen, where no other source bears it out.
 
-    perf's clock goes on while the hypervisor has the CPU, those of the other sources do not.
+    perf's clock goes on while the hypervisor has the CPU, those of the other sources do not. It can count no more than
+    the cgroup around the job, unless other sources count more than that, too: then a process left it.
     """
-    counted = summary[_PERF_CPU]["total"]
-    stolen = min(summary.get("perf_stolen_seconds", {}).get("total", 0.0), counted)
     others = [summary.get(key, {}).get("total", 0.0) for key in CPU_SECONDS if key != _PERF_CPU]
+    counted = summary[_PERF_CPU]["total"]
+    bound = summary.get(_OUTER_CPU, {}).get("total")
+    if bound is not None and not _is_at_least(_OUTER_CPU, described) and bound >= max(others):
+        counted = min(counted, bound)
+    stolen = min(summary.get("perf_stolen_seconds", {}).get("total", 0.0), counted)
     sure = round(max([counted - stolen, *(min(total, counted) for total in others)]), 6)
     if counted <= sure * _AGREE:
         return _figure(counted if not stolen else sure, _PERF_CPU, described)

@@ -107,9 +107,7 @@ class Abilities(NamedTuple):
     missing: Callable[[], dict[str, str]] | None  # selected keys that cannot be read of this job, each with the reason
     processes: Callable[[], list[ProcessUse]] | None  # the processes of the job, for the record
     live: Callable[[], list[ProcessUse]] | None  # those that have not ended
-    may_stop: (
-        Callable[[], None] | None
-    )  # called when no key was requested by name: it may stop if it slows the job down
+    may_stop: Callable[[], None] | None  # no key was requested by name: it may stop if it slows the job down
     faults: Callable[[], list[str]] | None  # what was wrong with the readings of a plug-in
 
 

@@ -94,11 +94,8 @@ class PerfCost:
         was_high, self._was_high = self._was_high, cost > _MOST
         if cost <= (_MOST if was_high else _MOST_AT_ONCE):
             return None
-        cause = (
-            f"{tasks:,.0f} new processes and threads a second"
-            if tasks * _OF_A_TASK > switches * _OF_A_SWITCH
-            else f"{switches:,.0f} context switches a second"
-        )
+        # Both are bounds from above: of a job that switches while others fork, it is not known which of the two it is.
+        cause = f"up to {tasks:,.0f} new processes and threads and {switches:,.0f} context switches a second"
         return f"stopped after {now - self._began:.2f} s: its events would slow the job down ({cause})"
 
     def _numbers_given_out(self, newest: int) -> int:
