@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE := $(CURDIR)/.demo
 
-.PHONY: demo test check lint docs bench shepherd clean
+.PHONY: demo test check fuzz lint docs bench shepherd check-shepherd clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(STORE)
@@ -13,9 +13,9 @@ demo: $(VENV)/installed
 	@echo 'The whole record: $(STORE)/record.json'
 
 # Lint, types and the tests that neither run jobs for seconds nor need a server: under a minute on two idle cores.
-QUICK := analyse cli/shared exchange journal kernel meter report store workflow/spec \
-	test_atomic_file.py test_settings.py test_suggestion.py test_times.py test_units.py
-SLOW := tests/report/plot/test_browser.py tests/store/test_concurrency.py
+QUICK := analyse exchange journal kernel meter report store workflow/spec \
+	test_atomic_file.py test_moments.py test_settings.py test_suggestion.py test_times.py test_units.py
+SLOW := tests/report/page/test_browser.py tests/store/test_concurrency.py
 check: $(VENV)/installed-for-tests lint
 	$(BIN)/pytest -q -n 2 --dist loadgroup $(SLOW:%=--ignore=%) $(QUICK:%=tests/%) $(PYTEST_OPTIONS)
 
@@ -23,6 +23,11 @@ check: $(VENV)/installed-for-tests lint
 test: $(VENV)/installed-for-tests lint docs
 	$(BIN)/pytest -n 4 --dist loadgroup -m 'not alone' $(PYTEST_OPTIONS)
 	$(BIN)/pytest -m alone $(PYTEST_OPTIONS)
+
+# As many bad files as you like, at random: make fuzz CASES=1000. A case of journals or imports is eight files.
+CASES ?= 100
+fuzz: $(VENV)/installed-for-tests
+	JOBMETER_FUZZ_CASES=$(CASES) $(BIN)/pytest -s tests/fuzz $(PYTEST_OPTIONS)
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .
@@ -51,13 +56,34 @@ $(VENV)/installed-for-tests: $(BIN)/python pyproject.toml scripts/install-test-p
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable . --group test
 	@touch $@ $(VENV)/installed
 
-# The compiled shepherd is committed: users need no compiler. See src/jobmeter/launch/shepherd.c.
-SHEPHERD_FLAGS := -Os -static -nostdlib -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
+# The compiled shepherds are committed: users need no compiler. See src/jobmeter/launch/shepherd.c. They are built by this
+# compiler, of Debian 12, and no other: so that whoever builds them gets the same bytes. `make check-shepherd` compares.
+SHEPHERD_GCC := 12.2.0
+SHEPHERD_CC_x86_64 := $(if $(filter x86_64,$(shell uname -m)),gcc-12,x86_64-linux-gnu-gcc-12)
+SHEPHERD_CC_aarch64 := $(if $(filter aarch64,$(shell uname -m)),gcc-12,aarch64-linux-gnu-gcc-12)
+SHEPHERD_FLAGS := -Os -static -nostdlib -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables -fno-ident \
 	-fno-pie -no-pie -Wall -Wextra -Werror -Wl,--build-id=none -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-n -s
-shepherd:
-	cd src/jobmeter/launch && gcc $(SHEPHERD_FLAGS) -fcf-protection=none -o shepherd-x86_64 shepherd.c
-	cd src/jobmeter/launch && aarch64-linux-gnu-gcc $(SHEPHERD_FLAGS) -o shepherd-aarch64 shepherd.c
-	cd src/jobmeter/launch && sha256sum shepherd.c >shepherd.built-from
+SHEPHERD_FLAGS_x86_64 := -fcf-protection=none -march=x86-64
+SHEPHERD_FLAGS_aarch64 := -mbranch-protection=none -march=armv8-a
+LAUNCH := src/jobmeter/launch
+SHEPHERDS := $(LAUNCH)
+REBUILT := build/shepherd
+
+shepherd: build-shepherd-x86_64 build-shepherd-aarch64
+	cd $(LAUNCH) && sha256sum shepherd.c >shepherd.built-from
+
+build-shepherd-%:
+	@version=$$($(SHEPHERD_CC_$*) -dumpfullversion) && [ "$$version" = $(SHEPHERD_GCC) ] || { \
+		echo "shepherd-$*: needs $(SHEPHERD_CC_$*) $(SHEPHERD_GCC), here it is $${version:-missing}. On Debian 12: scripts/install-test-parts"; \
+		exit 1; }
+	@mkdir -p $(SHEPHERDS)
+	$(SHEPHERD_CC_$*) $(SHEPHERD_FLAGS) $(SHEPHERD_FLAGS_$*) -o $(SHEPHERDS)/shepherd-$* $(LAUNCH)/shepherd.c
+
+# Builds both anew, elsewhere, and compares them byte for byte with the committed ones. A test of `make test` runs it.
+check-shepherd:
+	@$(MAKE) --no-print-directory build-shepherd-x86_64 build-shepherd-aarch64 SHEPHERDS=$(REBUILT)
+	cmp $(REBUILT)/shepherd-x86_64 $(LAUNCH)/shepherd-x86_64
+	cmp $(REBUILT)/shepherd-aarch64 $(LAUNCH)/shepherd-aarch64
 
 clean:
 	rm -rf $(VENV) $(STORE) .site build dist

@@ -21,8 +21,13 @@ class Jobmeter:
     name = "jobmeter"
     options: tuple[str, ...] = ("--orphans", "wait")
 
+    def __init__(self, *, report: bool = True) -> None:
+        """Without `report`, it costs what `jobmeter run` costs by itself, and there is nothing to read."""
+        self._report = report
+
     def command(self, job: list[str], place: Path) -> list[str]:
-        files = ["--report", str(place / "report.json"), "--store", str(place / "store")]
+        report = ["--report", str(place / "report.json")] if self._report else []
+        files = [*report, "--store", str(place / "store")]
         return [PYTHON, "-m", "jobmeter", "run", "--quiet", *self.options, *files, "--", *job]
 
     def read(self, place: Path) -> Reading:

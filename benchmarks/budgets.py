@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.adapters import ConDuct, Jobmeter, JobmeterAsUser
+from benchmarks.adapters import Jobmeter, JobmeterAsUser
 from benchmarks.execute import empty_place, read_truth, run, start, wait_for_end
 from benchmarks.overhead import sleeping_cost, start_costs, stream_seconds
 from benchmarks.peers import Missing
@@ -36,27 +37,44 @@ class Budget(NamedTuple):
 def show(tools: list[Tool], missing: Missing) -> None:
     by_name = {tool.name: tool for tool in tools}
     budgets = [
-        *_start(by_name),
+        _start(),
         *_sampling(),
         *_sleeping(by_name),
         *_memory(),
         _journal(),
         _stdout(),
+        *_blocks(),
     ]
     print_table("Budgets of `jobmeter run`", ["what", "measured", "limit", "of limit", ""], [b.row() for b in budgets])
     for name, why in missing.items():
         print(f"{name}: {why}")
 
 
-def _start(tools: dict[str, Tool]) -> list[Budget]:
+def _start() -> Budget:
     print("start-up", file=sys.stderr)
-    compared: list[Tool] = [Jobmeter(), *([ConDuct()] if "con-duct" in tools else [])]
-    cpu = start_costs(compared, 20)
-    ours, bare, con_duct = cpu["jobmeter"], cpu["bare python3"], cpu.get("con-duct")
-    to_con_duct = ours / con_duct if con_duct else None
+    cpu = start_costs([Jobmeter(report=False)], 20)
+    ours, bare = cpu["jobmeter"], cpu["bare python3"]
+    return Budget("start-up CPU, to `python3 -c pass`", ours / bare, 4.5, f"{ours / bare:.2f}× ({ours * 1000:.0f} ms)")
+
+
+def _blocks() -> list[Budget]:
+    """An empty block of `jobmeter.measure`, and its import with the first block, beside the start of Python."""
+    print("blocks", file=sys.stderr)
+    python = VENV / "bin" / "python"
+    command = [str(python if python.exists() else sys.executable), "-m", "benchmarks.blocks"]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    if done.returncode != 0:
+        return [Budget("empty block of `measure`, µs", None, 150, "")]
+    seconds = json.loads(done.stdout)
+    block, imported, bare = seconds["block"], seconds["import"], seconds["bare"]
     return [
-        Budget("start-up CPU, to `python3 -c pass`", ours / bare, 4.5, f"{ours / bare:.2f}× ({ours * 1000:.0f} ms)"),
-        Budget("start-up CPU, to con-duct", to_con_duct, 0.25, f"{to_con_duct or 0:.2f}×"),
+        Budget("empty block of `measure`, µs", block * 1e6, 150, f"{block * 1e6:.0f} µs ({block / bare:.4f}× a start)"),
+        Budget(
+            "import of `measure` and first block, ms of CPU",
+            imported * 1e3,
+            40,
+            f"{imported * 1e3:.0f} ms ({imported / bare:.2f}× a start)",
+        ),
     ]
 
 
@@ -91,7 +109,10 @@ def _sample_cost(way: str, pid: int) -> float | None:
 
 def _sleeping(tools: dict[str, Tool]) -> list[Budget]:
     budgets = []
-    for tool, where, limit in ((Jobmeter(), "in a cgroup", 0.1), (JobmeterAsUser(), "by /proc", 0.4)):
+    for tool, where, limit in (
+        (Jobmeter(report=False), "in a cgroup", 0.1),
+        (JobmeterAsUser(report=False), "by /proc", 0.4),
+    ):
         what = f"CPU over 500 sleeping processes, 20 s, {where}"
         whole = sleeping_cost(tool) if tool.name in tools else None
         if whole is None:
@@ -105,7 +126,7 @@ def _sleeping(tools: dict[str, Tool]) -> list[Budget]:
 def _memory() -> list[Budget]:
     """The meter's size while 20,000 processes come and go."""
     print("20,000 processes", file=sys.stderr)
-    tool = Jobmeter()
+    tool = Jobmeter(report=False)
     tool.options = (*tool.options, "--interval", "0.05")
     sizes = []
     with empty_place() as place:
@@ -135,7 +156,7 @@ def _field(pid: int, name: str) -> int | None:
 def _journal() -> Budget:
     """Bytes between the header and the record, per window."""
     print("journal", file=sys.stderr)
-    tool = Jobmeter()
+    tool = Jobmeter(report=False)
     tool.options = (*tool.options, "--interval", "0.1", "--window", "1")
     with empty_place() as place:
         run(tool.command([*load_command("steady", place), "10"], place))

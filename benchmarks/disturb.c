@@ -1,8 +1,7 @@
-/* Loads that feel what measuring costs a job: `disturb NAME` does the same small work again and again, and prints the
- * median of the seconds it took.
+/* Loads that feel what measuring costs a job: `disturb NAME` does the same work each time that it reads a byte, and prints
+ * the seconds it took. So a bare one and one that is measured can take turns.
  *
- * Only the work is timed, not the start of the program and the second and a half after it. Of a virtual machine the median
- * leaves out the rounds in which the hypervisor had the CPU.
+ * Only the work is timed, not the start of the program and the second and a half after it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -121,18 +120,17 @@ static void computes(void)
         sum += i;
 }
 
-static int by_size(const void *a, const void *b)
+/* On one CPU, the same for all: whether the scheduler puts a child or a partner on another one must not decide. */
+static void stay_on_the_first_cpu(void)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* On one CPU: whether the scheduler puts a child or a partner on another one must not decide. */
-static void stay_on_this_cpu(void)
-{
-    cpu_set_t one;
+    cpu_set_t allowed, one;
+    int first = 0;
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        exit(1);
+    while (!CPU_ISSET(first, &allowed))
+        first++;
     CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
+    CPU_SET(first, &one);
     if (sched_setaffinity(0, sizeof one, &one))
         exit(1);
 }
@@ -147,7 +145,21 @@ static void start_up(void (*load)(void))
     usleep(1200000);
 }
 
-enum { ROUNDS = 31 };
+enum { TIMES_A_TURN = 6 }; /* some 50 ms: many turns, and in some of them the meter reads something */
+
+static void take_turns(void (*load)(void))
+{
+    char word;
+    puts("ready");
+    fflush(stdout);
+    while (read(STDIN_FILENO, &word, 1) == 1) {
+        double began = now();
+        for (int i = 0; i < TIMES_A_TURN; i++)
+            load();
+        printf("%.9f\n", now() - began);
+        fflush(stdout);
+    }
+}
 
 int main(int count, char **words)
 {
@@ -160,16 +172,9 @@ int main(int count, char **words)
     };
     for (size_t i = 0; count > 1 && i < sizeof loads / sizeof *loads; i++)
         if (strcmp(words[1], loads[i].name) == 0) {
-            double took[ROUNDS];
-            stay_on_this_cpu();
+            stay_on_the_first_cpu();
             start_up(loads[i].load);
-            for (int round = 0; round < ROUNDS; round++) {
-                double began = now();
-                loads[i].load();
-                took[round] = now() - began;
-            }
-            qsort(took, ROUNDS, sizeof *took, by_size);
-            printf("%.9f\n", took[ROUNDS / 2]);
+            take_turns(loads[i].load);
             return 0;
         }
     return 2;

@@ -1,7 +1,8 @@
 """What measuring costs the job itself: `python -m benchmarks slowdown [--load NAME]... [--pairs N]`.
 
-A job does a fixed amount of work and times it, bare and under jobmeter in turn, so that start-up is not in it. The
-ratio of each pair is taken first; the mean of their logarithms has a confidence interval.
+Two processes of the same program run at once, one bare and one under jobmeter, and take turns of some 50 ms: each
+does a fixed amount of work and times it, so start-up is not in it, and what changes on the machine is in both. The
+ratio of each pair of turns is taken first; the mean of their logarithms has a confidence interval.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ VARIANTS = {
 }
 """Each source switched off in turn."""
 USERS = {"root": 0, "ordinary user": 65534}
-PAIRS = 15
+PAIRS = 60
 _LIMIT = 1.02
 
 
@@ -61,7 +62,7 @@ def show(tools: list[Tool], missing: Missing, loads: list[str] | None = None, pa
                 ratios = _ratios([program, load], place, user, pairs)
                 rows.append([load, who, *(str(ratios[name]) for name in VARIANTS)])
     print_table(
-        f"The time a job takes, to bare; {pairs} pairs in turn, 95 % intervals", ["load", "as", *VARIANTS], rows
+        f"The time a job takes, to bare; {pairs} pairs of turns, 95 % intervals", ["load", "as", *VARIANTS], rows
     )
     print(f"The budget is {_LIMIT}.")
 
@@ -77,26 +78,48 @@ def _compile(place: str) -> str:
 
 
 def _ratios(job: list[str], place: str, user: int, pairs: int) -> dict[str, Ratio]:
-    logarithms: dict[str, list[float]] = {name: [] for name in VARIANTS}
-    for _ in range(pairs):
-        names = list(VARIANTS)
-        random.shuffle(names)
-        for name in names:
-            # Bare before one variant and after the next: what changes slowly on the machine is in both.
-            commands = [job, [PYTHON, "-m", "jobmeter", "run", "--quiet", *VARIANTS[name], "--", *job]]
-            order = commands if random.random() < 0.5 else commands[::-1]
-            seconds = {id(command): _seconds(command, place, user) for command in order}
-            logarithms[name].append(math.log(seconds[id(commands[1])] / seconds[id(commands[0])]))
-    return {name: _interval(values) for name, values in logarithms.items()}
+    return {
+        name: _interval(
+            _take_turns(job, [PYTHON, "-m", "jobmeter", "run", "--quiet", *options, "--", *job], place, user, pairs)
+        )
+        for name, options in VARIANTS.items()
+    }
 
 
-def _seconds(command: list[str], place: str, user: int) -> float:
-    """What the job says it took."""
+def _take_turns(bare: list[str], measured: list[str], place: str, user: int, pairs: int) -> list[float]:
+    """The logarithm of the ratio of each pair of turns."""
+    logarithms = []
+    with _start(bare, place, user) as one, _start(measured, place, user) as other:
+        for process in (one, other):
+            assert process.stdout is not None
+            if process.stdout.readline() != "ready\n":
+                raise ChildProcessError(f"{process.args!r} ended before it was ready")
+        for _ in range(pairs):
+            order = [one, other] if random.random() < 0.5 else [other, one]
+            seconds = {process.pid: _turn(process) for process in order}
+            logarithms.append(math.log(seconds[other.pid] / seconds[one.pid]))
+        for process in (one, other):
+            assert process.stdin is not None
+            process.stdin.close()
+    return logarithms
+
+
+def _start(command: list[str], place: str, user: int) -> subprocess.Popen[str]:
     if user:
         command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
     settings = {**environment(), "PYTHONPATH": f"{place}/src", "HOME": place, "JOBMETER_STORE": f"{place}/store-{user}"}
-    done = subprocess.run(command, env=settings, cwd=place, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    return subprocess.Popen(
+        command, env=settings, cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+
+
+def _turn(process: subprocess.Popen[str]) -> float:
+    """What the job says its turn took."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("x")
+    process.stdin.flush()
+    return float(process.stdout.readline())
 
 
 def _interval(values: list[float]) -> Ratio:

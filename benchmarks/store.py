@@ -26,6 +26,11 @@ COMMANDS = (
     ("check", "--exit-zero"),
     ("check", "--exit-zero", "--since", "500d"),
 )
+EXPORTS = (
+    ("export",),
+    ("export", "--windows"),
+    ("export", "--windows", "--format", "jsonl"),
+)
 LIMIT = 1.0
 RATE = 20_000
 _REPEATS = 3
@@ -52,12 +57,23 @@ def main(arguments: list[str]) -> int:
         [["runs a second", f"{rate:,.0f}", f"≥ {RATE:,}", times(rate, RATE)], ["took", seconds(first.seconds), "", ""],
          ["memory", mib(first.bytes), "", ""], ["index", mib(os.path.getsize(f"{place}/index.db")), "", ""]],
     )  # fmt: skip
+    print_exports(count, place)
     rows = []
     for command in COMMANDS:
         cost = min(call(command, place) for _ in range(_REPEATS))
         rows.append([" ".join(command), seconds(cost.seconds), f"{LIMIT:g} s", times(cost.seconds, LIMIT)])
     print_table(f"Commands on {count:,} runs", ["command", "best of 3", "limit", "of limit"], rows)
     return 0
+
+
+def print_exports(count: int, place: str) -> None:
+    """Runs a second that are exported, summaries and whole time series."""
+    rows = []
+    for command in EXPORTS:
+        cost = min(call(command, place) for _ in range(_REPEATS))
+        rate = count / cost.seconds
+        rows.append([" ".join(command), f"{rate:,.0f}", f"≥ {RATE:,}", times(rate, RATE), mib(cost.bytes)])
+    print_table(f"Exporting {count:,} runs", ["command", "runs a second", "limit", "of limit", "memory"], rows)
 
 
 def call(command: tuple[str, ...], place: str) -> Cost:

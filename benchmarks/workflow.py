@@ -118,17 +118,48 @@ def _planning(place: str) -> None:
         file.write("name: written\njobs:\n" + written)
     with open(f"{place}/written.json", "w", encoding="utf-8") as file:
         json.dump({"name": "written", "jobs": jobs}, file)
+    _write_file_specs(place)
     sweep = sweep_spec(place, "sweep", [f'{{name: "t_{{i}}", command: "true", parameters: {{i: "1:{MANY}"}}}}'])
     rows = []
     for name, path in (
         ("YAML, written out", f"{place}/written.yaml"),
         ("JSON, written out", f"{place}/written.json"),
         ("YAML, a sweep", sweep),
+        ("JSON, written out, by files", f"{place}/files.json"),
+        ("YAML, written out, by files", f"{place}/files.yaml"),
+        ("JSON5, written out, by files", f"{place}/files.json5"),
+        ("TOML, written out, by files", f"{place}/files.toml"),
+        ("KDL, written out, by files", f"{place}/files.kdl"),
+        ("YAML, two sweeps, by files", f"{place}/sweeps.yaml"),
     ):
         took = min(_dry_run(path, place) for _ in range(_REPEATS))
         rows.append([name, seconds(took), f"{PLAN_LIMIT:g} s", times(took, PLAN_LIMIT)])
     title = f"`workflow run --dry-run` of {MANY:,} jobs, best of {_REPEATS}"
     print_table(title, ["spec", "took", "limit", "of limit"], rows)
+
+
+def _write_file_specs(place: str) -> None:
+    """Chains of ten jobs each, which depend on each other by named files alone."""
+    from jobmeter.workflow.spec.convert.conversion import write_values
+
+    files = [{"name": f"f{n}", "path": f"f{n}.txt"} for n in range(MANY)]
+    commands = [
+        f"cat ${{files.input.f{n - 1}}} > ${{files.output.f{n}}}" if n % 10 else f"echo > ${{files.output.f{n}}}"
+        for n in range(MANY)
+    ]
+    jobs = [{"name": f"job{n}", "command": command} for n, command in enumerate(commands)]
+    for kind in ("JSON", "YAML", "JSON5", "TOML", "KDL"):
+        with open(f"{place}/files.{kind.lower()}", "w", encoding="utf-8") as file:
+            file.write(write_values({"name": "files", "files": files, "jobs": jobs}, kind, []))
+    half = MANY // 2
+    with open(f"{place}/sweeps.yaml", "w", encoding="utf-8") as file:
+        file.write(
+            f'name: sweeps\nparameters: {{i: "1:{half}"}}\nfiles:\n'
+            '- {name: "a_{i}", path: "a_{i}.txt", use_parameters: i}\n'
+            '- {name: "b_{i}", path: "b_{i}.txt", use_parameters: i}\njobs:\n'
+            '- {name: "make_{i}", command: "echo > ${files.output.a_{i}}", use_parameters: i}\n'
+            '- {name: "use_{i}", command: "cat ${files.input.a_{i}} > ${files.output.b_{i}}", use_parameters: i}\n'
+        )
 
 
 def _dry_run(path: str, place: str) -> float:

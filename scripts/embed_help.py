@@ -1,4 +1,4 @@
-"""Writes the `--help` of each command into its page of docs/, after its `<!-- help: NAME -->` mark."""
+"""Writes each command's `--help` into its page of docs/, after its `<!-- help: NAME -->` mark, and the man page."""
 
 from __future__ import annotations
 
@@ -37,5 +37,8 @@ def undocumented() -> list[str]:
 
 
 if __name__ == "__main__":
+    import make_man  # type: ignore[import-not-found,unused-ignore]  # beside this file
+
     for page in pages():
         page.write_text(embedded(page.read_text()))
+    make_man.PAGE.write_text(make_man.page(), encoding="utf-8")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
+import warnings
 from collections.abc import Iterator
 
 import pytest
 
+from jobmeter.kernel import libc
 from tests import running
 from tests.records import check_journals
 
 pytest_plugins = ["tests.container_engines"]
 
+_SET_CHILD_SUBREAPER = 36  # prctl(2)
 _ENGINES = {"docker", "podman", "engine", "rootless", "nothing_left", "start_engine"}
 
 
@@ -28,6 +32,46 @@ def every_record_follows_the_schema(
     if request.node.get_closest_marker("no_records") is None:
         for folder in folders:
             check_journals(folder)
+
+
+@pytest.fixture(autouse=True)
+def this_process_stays_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test blocks or closes, by calling a command in this process, is not so in the programs of the next.
+
+    Nor do orphans come to this process, which would not wait for them.
+    """
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    libc.call("prctl", _SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    for stream in (0, 1, 2):
+        try:
+            os.fstat(stream)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            warnings.warn(f"{request.node.nodeid} closed descriptor {stream}", stacklevel=1)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Name failures as they happen, where pytest prints dots."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput") and config.get_verbosity() <= 0:
+        config.pluginmanager.register(_NameFailures(terminal))
+
+
+class _NameFailures:
+    """A run that is cut off, by a limit of time, has still said which tests failed, and why."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = str(crash.message).partition("\n")[0][:300] if crash else ""
+            self._terminal.write_line(f"\nFAILED at {report.when}: {report.nodeid}  {why}")
 
 
 _seen: set[str] = set()

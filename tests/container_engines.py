@@ -122,10 +122,14 @@ class Engine:
     def environment(self) -> dict[str, str]:
         """An environment in which `jobmeter` finds this engine and the package `docker`, and no other engine."""
         path = f"{readable_copy()}/src:{client_packages()}"
+        return {**environment(), "PYTHONPATH": path, **self.address()}
+
+    def address(self) -> dict[str, str]:
+        """The variables by which `jobmeter` finds this engine, and no other."""
         nowhere = f"unix://{self.folder}/nowhere.sock"
         places = {"DOCKER_HOST": nowhere, "CONTAINER_HOST": nowhere}
         places["DOCKER_HOST" if self.name == "docker" else "CONTAINER_HOST"] = f"unix://{self.socket}"
-        return {**environment(), "PYTHONPATH": path, **places}
+        return places
 
     def jobmeter(self, *arguments: str, user: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
         """`jobmeter ARGUMENTS` where this engine is."""

@@ -72,13 +72,14 @@ _UNIT = r"(?: ?(?:ms|min|s|h|m|d|[KMGT]iB|[KMGT]?B|GB-h|%|[KMGkg])(?![\w/]))?"
 _MASKS = (
     (r"\x1b\[[0-9;]*m", ""),
     (r"/home/ada/\.local/share/jobmeter|~/\.local/share/jobmeter", "STORE"),
-    (r"\b(jobmeter|Python|Linux) \d[^\s,]*", r"\1 VERSION"),
+    (r"\b(jobmeter|Python|Linux|Docker|Podman) \d[^\s,]*", r"\1 VERSION"),
     (r"by \S+ on \S+", "by USER on HOST"),
     (r'("user": |"host": )"[^"]*"', r'\1"NAME"'),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?", "TIME"),
     (r"\bPT(?:\d+[HMS])+", "DURATION"),
-    (r"(?<![\w-])[a-z0-9]{12}(?![\w-])", "ID"),
+    (r"(?<![\w-])(?:[0-9a-f]{64}|[a-z0-9]{12})(?![\w-])", "ID"),
     (r"-[a-z0-9]{6}\.", "-ID."),
+    (r"(?<=\w)-[0-9a-f]{6}(?![\w-])", "-ID"),  # of a submitted job
     (r"[▁▂▃▄▅▆▇█]+", "BARS"),
     (r"≥ ?", ""),
     (r"\b(?:exact|sampled|at least)(?=,| +\w+_| +$)", "QUALITY"),
@@ -87,7 +88,7 @@ _MASKS = (
     (r"(?<![\w#])[+-]?" + _NUMBER + _UNIT, "#"),
     (r"# to #", "#"),
     (r"at least # at the peak", "# at most"),
-    (r"at least #", "#"),
+    (r"(?:at least|under) #", "#"),
     (r"#(?: #)+", "#"),
     (r"; what it requests today wastes .* a run", ""),
     # Of the tags of a line of the summary, those that are alike stand once.

@@ -75,3 +75,10 @@ def journal(cells: Sequence[JournalWindow], **header: Any) -> Journal:
 def keep(location: str, *runs: Any, cells: Sequence[JournalWindow] = ()) -> None:
     """Keep runs in the store there, all with the same windows."""
     open_store(location, print).add_all([(run, cells, DESCRIBED) for run in runs])
+
+
+def workflow_run(run_id: str, number: int, attempt: int = 1, status: str = "completed", **figures: Any) -> Any:
+    """The record of an attempt at a job of the workflow Demo, run 1."""
+    step = figures.pop("step", f"job{number}")
+    workflow = {"id": "demo", "name": "Demo", "run_id": 1, "job_id": number, "step": step, "attempt": attempt}
+    return {"workflow": workflow, **record(run_id, figures.pop("name", f"job{number}"), status, **figures)}

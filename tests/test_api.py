@@ -173,7 +173,7 @@ def test_a_process_that_already_runs_can_be_measured() -> None:
     process = subprocess.Popen([sys.executable, "-S", "-c", burn])
     reaper = threading.Thread(target=process.wait)
     reaper.start()
-    run = jobmeter.attach(process.pid, keep=False, interval=0.1)
+    run = jobmeter.attach(process.pid, keep=False, interval=0.1).wait()
     reaper.join()
     assert run.status == "completed"
     assert run.cpu_seconds == pytest.approx(0.5, abs=0.15)

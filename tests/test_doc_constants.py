@@ -11,6 +11,7 @@ import pytest
 
 from jobmeter.meter.schedule import peek_gap
 from jobmeter.model import Quality
+from jobmeter.session.measuring import USUAL
 from jobmeter.settings import SETTINGS
 from tests.running import ROOT
 
@@ -63,11 +64,16 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "design.md": (
         (r"every (\S+) ms at first, then every", constant("meter.schedule", "SHORTEST_PEEK", milli)),
         (r"then every (\S+) % of the elapsed time", lambda: percent(peek_gap(1.0, ran=True))),
-        (r"elapsed time \((\S+) % while the job does not run", lambda: percent(peek_gap(1.0, ran=False))),
+        (r"noticed at most (\S+) % late", lambda: percent(peek_gap(1.0, ran=False))),
         (r"and later every (\S+) s \(", lambda: peek_gap(1e6, ran=True)),
-        (r"and later every \S+ s \((\S+) s\)", lambda: peek_gap(1e6, ran=False)),
+        (r"and later every \S+ s \((\S+) s while", lambda: peek_gap(1e6, ran=False)),
         (r"first sample comes (\S+) ms after the start", constant("meter.schedule", "FIRST", milli)),
-        (r"first window is written after (\S+) second", constant("meter.schedule", "FIRST_WINDOW")),
+        (r"a fine window ends every (\S+) ms at first", constant("meter.schedule", "FIRST_FINE", milli)),
+        (r"at first, later after (\S+) % of the elapsed", constant("meter.schedule", "FINE_SHARE", percent)),
+        (r"while the job runs after (\S+) % of the elapsed", constant("meter.schedule", "BUSY_SHARE", percent)),
+        (r"else (\S+) second after the start", constant("meter.schedule", "FIRST_WINDOW")),
+        (r"in gaps that double up to (\S+) s", lambda: USUAL.window),
+        (r"windows last (\S+) % of the elapsed time", constant("meter.schedule", "LONG_SHARE", percent)),
         (r"its peeks cost: at most (\S+) % of the time", allowance("collectors/cgroup.py", "_peeks")),
         (r"its peeks cost: at most (\S+) % of the time", allowance("collectors/proc.py", "_peeks")),
         (r"readings take at most (\S+) % of the time", allowance("collectors/proc_memory.py", "Shares")),
@@ -92,6 +98,7 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
         (r"or above (\S+) % once:", constant("collectors.perf_cost", "_MOST_AT_ONCE", percent)),
         (r"reports over (\S+) % and \S+ ms more is taken", constant("analyse.headline", "_MORE", above_one)),
         (r"reports over \S+ % and (\S+) ms more is taken", constant("analyse.headline", "_TICK", milli)),
+        (r"more is taken \(rusage: (\S+) ms", constant("analyse.headline", "_RUSAGE_LAG", milli)),
     ),
     "check.md": (
         (r"over-use \((\S+) % above the request", constant("analyse.overuse", "LEAST_OVER")),
@@ -107,24 +114,22 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
         (r"the last (\S+) at most", constant("store.query.overuse", "_FAILURES")),
     ),
     "size.md": (
-        (r"The newest (\S+) runs count", constant("analyse.size", "MOST_RUNS")),
-        (r"halves with every (\S+) newer runs", constant("analyse.prediction", "HALF_LIFE")),
-        (r"at least (\S+) % for memory", constant("analyse.size", "_MEMORY_DEVIATION", percent)),
-        (r"% for memory and (\S+) % for time", constant("analyse.size", "_TIME_DEVIATION", percent)),
-        (r"(\S+) % where it is exact", entry("analyse.size", "ROOM", Quality.EXACT.value, above_one)),
-        (r"(\S+) % where it was sampled", entry("analyse.size", "ROOM", Quality.SAMPLED.value, above_one)),
-        (r'(\S+) % where it is "at least"', entry("analyse.size", "ROOM", Quality.AT_LEAST.value, above_one)),
-        (r"used more, (\S+) times the limit", constant("analyse.estimate", "BEYOND_LIMIT")),
-        (r"ever completed, (\S+) the limit", constant("analyse.estimate", "BEYOND_LIMIT_UNKNOWN")),
-        (r"From one run, (\S+) times its memory", constant("analyse.size", "_SINGLE_MEMORY")),
-        (r"its memory and (\S+) its time", constant("analyse.size", "_SINGLE_TIME")),
-        (r"four runs at most (\S+), \S+ and \S+ times", entry("analyse.estimate", "MOST_TIMES", 2)),
-        (r"four runs at most \S+, (\S+) and \S+ times", entry("analyse.estimate", "MOST_TIMES", 3)),
-        (r"four runs at most \S+, \S+ and (\S+) times", entry("analyse.estimate", "MOST_TIMES", 4)),
-        (r"from more at most (\S+) times", constant("analyse.estimate", "MOST_TIMES_EVER")),
+        (r"The newest (\S+) runs count", constant("analyse.size.predictor", "MOST_RUNS")),
+        (r"(\S+) % where it is exact", entry("analyse.size.observation", "ROOM", Quality.EXACT.value, above_one)),
+        (r"(\S+) % where it was sampled", entry("analyse.size.observation", "ROOM", Quality.SAMPLED.value, above_one)),
+        (
+            r'(\S+) % where it is "at least"',
+            entry("analyse.size.observation", "ROOM", Quality.AT_LEAST.value, above_one),
+        ),
+        (r"used more, (\S+) times the limit", constant("analyse.size.observation", "BEYOND_LIMIT")),
+        (r"ever completed, (\S+) times the limit", constant("analyse.size.observation", "BEYOND_LIMIT_UNKNOWN")),
+        (r"From one run, (\S+) times its need", constant("analyse.size.sizer", "SINGLE")),
+        (r"never more than (\S+) times the largest need", constant("analyse.size.sizer", "MOST_TIMES")),
+        (r"(\S+) MiB of memory is added", constant("analyse.size.policy", "MEMORY_PLUS", lambda size: size / MIB)),
+        (r"and (\S+) second of time", constant("analyse.size.policy", "RUNTIME_PLUS")),
         (r"At least (\S+) MiB and", constant("analyse.rounding", "LEAST_MEMORY", lambda size: size / MIB)),
         (r"At least \S+ MiB and (\S+) seconds", constant("analyse.rounding", "LEAST_RUNTIME")),
-        (r"Below (\S+) GB-hours", constant("report.size", "_LITTLE")),
+        (r"Below (\S+) GiB-hours", constant("report.size", "_LITTLE")),
     ),
     "compare.md": (
         (r"Up to (\S+) splits", constant("analyse.permutation", "_EXACT")),
@@ -138,7 +143,9 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     ),
     "ls.md": ((r"shows the newest (\S+) runs", constant("cli.ls", "_SHOWN")),),
     "store.md": (
-        (r"write to the index for (\S+) seconds", constant("store.index.database", "_BUSY_SECONDS")),
+        (r"holds its lock for\s(\S+) seconds", constant("store.index.database", "_BUSY_SECONDS")),
+        (r"wait up to (\S+) seconds for the lock", constant("store.index.database", "_PATIENT_SECONDS")),
+        (r"wait of more than (\S+) seconds", constant("store.index.database", "_SILENT_SECONDS")),
         (r"after (\S+) hour without a new line", constant("store.index.liveness", "_SILENT", lambda s: s / 3600)),
     ),
     "container.md": (
@@ -148,9 +155,17 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
         (r"this limit is (\S+) second", constant("session.container", "_LITTLE_START")),
         (r"sets how often \(default (\d+)\)", constant("cli.compare_container", "_RUNS")),
     ),
+    "accuracy.md": (
+        (r"where that is over (\S+) % it says", constant("analyse.headline", "_AGREE", above_one)),
+        (r"a hypervisor stole less than (\S+) % of it", constant("analyse.headline", "_AGREE", above_one)),
+        (r"confirm one of the two above within (\S+) %", constant("analyse.headline", "_AGREE", above_one)),
+        (r"used no more, within (\S+) % and", constant("analyse.headline", "_UNEXPLAINED", percent)),
+        (r"used no more, within \S+ % and (\S+) ms", constant("analyse.headline", "_UNEXPLAINED_SECONDS", milli)),
+    ),
     "environment.md": (
         (r"`--interval` \| `JOBMETER_INTERVAL` \| `(\S+)s`", lambda: float(SETTINGS["interval"].default)),
-        (r"`--window` \| \| `(\S+)s`", lambda: float(SETTINGS["window"].default)),
+        (r"`--window` \| \| (\S+) ms at first", constant("meter.schedule", "FIRST_FINE", milli)),
+        (r"growing with the run up to `(\S+)s`", lambda: USUAL.window),
     ),
 }
 

@@ -31,6 +31,11 @@ def own_peak():
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
 
+def resident_and_swapped(*names):
+    with open("/proc/self/status") as file:
+        fields = dict(line.split()[:2] for line in file if line.startswith("Vm"))
+    return sum(int(fields[name]) * 1024 for name in names or ("VmRSS:", "VmSwap:"))
+
 def tell(**truth):
     with open("@/truth", "a") as file:
         file.write(json.dumps(truth) + "\\n")
@@ -120,10 +125,13 @@ time.sleep(2); tell(memory=own_peak() + 128 * MIB)
 @USERS
 @pytest.mark.parametrize("load", SHARED_MEMORY)
 def test_memory_that_no_process_maps_is_counted(load: str, user: int) -> None:
-    done = hide(SHARED_MEMORY[load], user=user)
-    assert_right_or_not_called_exact(done)
-    # As user it is seen at samples.
-    assert done.value("memory_peak_bytes") == pytest.approx(done.true("memory"), rel=0.2)
+    for _ in range(4):
+        done = hide(SHARED_MEMORY[load], user=user)
+        assert_right_or_not_called_exact(done)
+        if done.value("memory_peak_bytes") == pytest.approx(done.true("memory"), rel=0.1):
+            break
+        # A busy machine kept the meter from looking in time, and the figure is not called exact.
+    assert done.value("memory_peak_bytes") == pytest.approx(done.true("memory"), rel=0.1), done.record["usage"]
 
 
 UNSEEN = {
@@ -271,12 +279,14 @@ first.madvise(mmap.MADV_NOHUGEPAGE)
 for part in range(100): first[part * MIB:(part + 1) * MIB] = os.urandom(MIB)
 first.madvise(21)  # MADV_PAGEOUT
 second = b'x' * (100 * MIB)
-time.sleep(2); tell(memory=own_peak() + 100 * MIB)
+time.sleep(2); tell(memory=resident_and_swapped(), swapped=resident_and_swapped('VmSwap:'))
 """,
         user=user,
     )
     assert_right_or_not_called_exact(done)
-    assert done.value("memory_peak_bytes") > 160 * MIB  # 110 without what was swapped out
+    # How much of it the kernel swaps out is its own choice; it is still held.
+    assert done.true("swapped") > 20 * MIB
+    assert done.value("memory_peak_bytes") == pytest.approx(done.true("memory"), rel=0.1)
 
 
 ESCAPES = {

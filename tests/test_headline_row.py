@@ -21,11 +21,15 @@ from jobmeter.analyse import headline_table as table
 table.HEADLINE += (
     table.HeadlineFigure("threads_peak", "count", "threads", ("proc_threads_total",), "peak",
                          summary=table.SummaryPart("threads", "{} at most"), in_ls=True, in_stats=True),
+    table.HeadlineFigure("members_peak", "count", "members", ("proc_processes",), "peak"),  # measured by default
 )
 from jobmeter.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 JOB = "import threading, time; [threading.Thread(target=time.sleep, args=(1,)).start() for _ in range(3)]"
+
+
+MEASURED = ("--measurements", "default,proc_threads_total", "--interval", "0.1", "--", sys.executable, "-S", "-c", JOB)
 
 
 class Commands:
@@ -55,14 +59,13 @@ def jobmeter(tmp_path_factory: pytest.TempPathFactory) -> Commands:
     commands = Commands(tmp_path_factory.mktemp("row"))
     commands.without_row("run", "--quiet", "--name", "before", "--", "true")
     assert "threads_peak" not in commands.without_row("ls")
-    measured = ("--measurements", "default,proc_threads_total", "--interval", "0.1")
-    done = commands.run("run", "--name", "threads", *measured, "--", sys.executable, "-S", "-c", JOB)
+    done = commands.run("run", "--name", "threads", *MEASURED)
     assert "  threads    4 at most [sampled, proc]" in done.stderr.splitlines()
     return commands
 
 
 def test_ls_shows_it_finds_by_it_and_sorts_by_it(jobmeter: Commands) -> None:
-    assert jobmeter("ls").splitlines()[0].endswith("  threads_peak")
+    assert "threads_peak" in jobmeter("ls").splitlines()[0].split()
     found = jobmeter.json("ls", "--where", "threads_peak > 3", "--fields", "name,threads_peak")
     assert [{"name": "threads", "threads_peak": 4}] == found
     assert ["threads", "before"] == [row["name"] for row in jobmeter.json("ls", "--sort", "threads_peak")]
@@ -72,7 +75,7 @@ def test_show_has_it(jobmeter: Commands) -> None:
     figure = jobmeter.json("show", "threads")["usage"]["threads_peak"]
     assert {"value": 4, "from": "proc_threads_total", "quality": "sampled"} == figure
     lines = [line.split() for line in jobmeter("show", "threads").splitlines()]
-    assert ["threads", "4", "sampled", "proc_threads_total"] in lines
+    assert ["threads_peak", "4", "sampled", "proc_threads_total"] in lines
 
 
 def test_stats_have_it(jobmeter: Commands) -> None:
@@ -81,15 +84,16 @@ def test_stats_have_it(jobmeter: Commands) -> None:
     assert "threads_peak" not in groups["before"]
     filtered = jobmeter.json("stats", "--where", "wall_seconds >= 0")["groups"]
     assert sorted(groups) == sorted(group["name"] for group in filtered)
-    assert "4 / 4 / 4" in jobmeter("stats")
+    assert "threads_peak_max" in jobmeter("stats").splitlines()[0].split()
     (row, _) = csv.DictReader(io.StringIO(jobmeter("stats", "--csv")))
     assert "threads_peak_p95" in row
 
 
 def test_compare_has_it(jobmeter: Commands) -> None:
-    (measure,) = [each for each in jobmeter.json("compare", "threads", "threads")["measures"]
+    jobmeter.run("run", "--quiet", "--name", "again", *MEASURED)
+    (measure,) = [each for each in jobmeter.json("compare", "threads", "again")["measures"]
                   if each["key"] == "threads_peak"]  # fmt: skip
-    assert (4, 4, "threads: the same") == (measure["a"], measure["b"], measure["words"])
+    assert (4, 4, "threads_peak: the same") == (measure["a"], measure["b"], measure["words"])
 
 
 def test_exports_have_it_as_a_whole_number(jobmeter: Commands) -> None:
@@ -102,10 +106,19 @@ def test_exports_have_it_as_a_whole_number(jobmeter: Commands) -> None:
     assert "int64" == str(schema.field("threads_peak").type)
 
 
+def test_results_of_a_workflow_have_it(jobmeter: Commands) -> None:
+    word = json.dumps([sys.executable, "-S", "-c", JOB])
+    (jobmeter.folder / "spec.yaml").write_text(f"name: rows\njobs: [{{name: one, command: {word}}}]\n")
+    jobmeter("workflow", "run", "spec.yaml", "--quiet")
+    (result,) = jobmeter.json("workflow", "results", "rows")["results"]
+    assert 1 == result["members_peak"]
+    assert "threads_peak" not in result  # not measured
+
+
 def test_the_page_of_plots_has_it(jobmeter: Commands) -> None:
     jobmeter("plot", "threads", "-o", "pages")
     (page,) = (jobmeter.folder / "pages").glob("*.html")
-    assert "<th>threads</th>" in page.read_text()
+    assert "<dt>threads</dt>" in page.read_text()
 
 
 def test_an_index_with_the_column_serves_a_jobmeter_without_it(jobmeter: Commands) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from tests.container_engines import PYTHON, WITH_PYTHON, Engine
 from tests.running import USERS, environment, interpreter, jobmeter, meter, readable_copy, workplace
 from tests.workflow.live import SITE, Place
 
-MIB = 1 << 20
 WITHIN = 0.05
 _AT_ONCE = 3
 """Loads that sleep most of their time and run beside each other."""
-_TRIES = 5
-"""On a machine that others keep busy a look may come late; a figure that is wrong is so every time."""
+_MORE_TRIES = 4
+_RIGHT_TRIES = 3
+"""On a machine that others keep busy a look may come late. What was wrong once must be right in most of five tries."""
 
 Course = tuple[dict[str, float], dict[str, Any]]
 """What a load reported of itself, and its record."""
@@ -37,23 +37,32 @@ def faults(true: Levels, reported: Levels) -> list[str]:
         for field in ("mean", "peak", "gib_hours")
         if abs(getattr(reported, field) / getattr(true, field) - 1) > WITHIN
     ]
-    # Kernel memory is charged to a cgroup, and is not in the interpreter's own account.
-    if reported.most_minimum > true.most_minimum * (1 + WITHIN) + MIB:
+    # Kernel memory is charged to a cgroup, and is not in the interpreter's own account; and until the first look a ramp
+    # has grown a little.
+    if reported.most_minimum > true.most_minimum + WITHIN * true.peak:
         wrong.append(f"minimum {reported.most_minimum}, the interpreter alone has {true.most_minimum}")
     return wrong
 
 
-def wrong_in_every_try(measure: Callable[[str], Course], at_once: int) -> dict[str, list[str]]:
+def wrong_levels(measure: Callable[[str], Course], at_once: int) -> dict[str, list[str]]:
     """The kinds of load whose figures are wrong, with the faults of the last try."""
-    wrong: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    for _ in range(_TRIES):
-        with ThreadPoolExecutor(at_once) as pool:
-            courses = dict(zip(wrong, pool.map(measure, wrong)))
-        found = {kind: faults(true_levels(*course), reported_levels(course[1])) for kind, course in courses.items()}
-        wrong = {kind: fault for kind, fault in found.items() if fault}
-        if not wrong:
-            break
-    return wrong
+    wrong = _wrong(KINDS, measure, at_once)
+    right_tries = dict.fromkeys(wrong, 0)
+    for _ in range(_MORE_TRIES):
+        kinds = [kind for kind, right in right_tries.items() if right < _RIGHT_TRIES]
+        faulty = _wrong(kinds, measure, at_once)
+        wrong |= faulty
+        for kind in kinds:
+            right_tries[kind] += kind not in faulty
+    return {kind: wrong[kind] for kind, right in right_tries.items() if right < _RIGHT_TRIES}
+
+
+def _wrong(kinds: Iterable[str], measure: Callable[[str], Course], at_once: int) -> dict[str, list[str]]:
+    kinds = list(kinds)
+    with ThreadPoolExecutor(at_once) as pool:
+        courses = dict(zip(kinds, pool.map(measure, kinds)))
+    faulty = {kind: faults(true_levels(*course), reported_levels(course[1])) for kind, course in courses.items()}
+    return {kind: fault for kind, fault in faulty.items() if fault}
 
 
 @USERS
@@ -63,7 +72,7 @@ def test_levels_of_a_command_are_within_5_percent(user: int, seconds: float) -> 
         done = meter(interpreter(), loads(), f"level-{kind}", "@", str(seconds), user=user)
         return done.truth[0], done.record
 
-    assert {} == wrong_in_every_try(measure, _AT_ONCE if seconds > 1 else 1)
+    assert {} == wrong_levels(measure, _AT_ONCE if seconds > 1 else 1)
 
 
 @USERS
@@ -83,7 +92,7 @@ def test_levels_of_the_jobs_of_a_workflow_are_within_5_percent(user: int, second
         ]
         return json.loads((folder / "truth").read_text()), record
 
-    assert {} == wrong_in_every_try(measure, _AT_ONCE if seconds > 1 else 1)
+    assert {} == wrong_levels(measure, _AT_ONCE if seconds > 1 else 1)
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -96,7 +105,7 @@ def test_levels_of_a_container_are_within_5_percent(docker: Engine, seconds: flo
         assert 0 == done.exit_code, done.stderr
         return json.loads(Path(f"{folder}/truth").read_text()), done.record
 
-    assert {} == wrong_in_every_try(measure, _AT_ONCE if seconds > 1 else 1)
+    assert {} == wrong_levels(measure, _AT_ONCE if seconds > 1 else 1)
 
 
 LEAK = """

@@ -106,6 +106,8 @@ def test_an_export_format_is_one_file(source: Path, jobmeter: Jobmeter) -> None:
     jobmeter("run", "--quiet", "--name", "a\tb", "--", "true")
     header, row = jobmeter("export", "--format", "tsv").splitlines()
     assert "a b" == dict(zip(header.split("\t"), row.split("\t")))["name"]
+    jobmeter("export", "-o", str(source / "runs.tsv"))
+    assert (source / "runs.tsv").read_text().splitlines() == [header, row]
 
 
 def test_a_size_format_is_one_file(source: Path, jobmeter: Jobmeter) -> None:

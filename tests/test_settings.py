@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from jobmeter.errors import UsageError
-from jobmeter.settings import positive_whole_number, signed_whole_number, whole_number
+from jobmeter.settings import (
+    memory_bytes,
+    positive_bytes,
+    positive_whole_number,
+    signed_whole_number,
+    whole_number,
+)
 from tests.running import environment, jobmeter, workplace
 
 
@@ -77,8 +83,7 @@ def test_the_store_is_named_by_the_environment() -> None:
 def test_a_bad_setting_is_named_with_its_file(content: str, words: str) -> None:
     folder = workplace()
     Path(folder, "jobmeter.toml").write_text(content)
-    done = jobmeter("run", "true", cwd=folder)
-    assert done.returncode == 2
+    done = jobmeter("run", "--quiet", "true", cwd=folder)
     assert f"{folder}/jobmeter.toml" in done.stderr
     assert words in done.stderr
 
@@ -101,3 +106,33 @@ def test_whole_numbers_have_the_sign_that_their_use_allows() -> None:
         whole_number("-1")
     with pytest.raises(UsageError, match="'0' is not a whole number above 0"):
         positive_whole_number("0")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("4", "4 what? Write 4g or 4m."),
+        ("1.5", "1.5 what? Write 1.5g or 1.5m."),
+        ("1023", "1023 what? Write 1023g or 1023m."),
+        ("512b", "'512b' is less than 1 KiB, too little for any program."),
+        ("0.5k", "'0.5k' is less than 1 KiB, too little for any program."),
+        ("0", "'0' is not above 0"),
+    ],
+)
+def test_an_amount_of_memory_whose_unit_was_forgotten_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        positive_bytes(text)
+    assert str(refused.value).startswith(message)
+
+
+def test_bytes_without_a_unit_are_bytes_from_a_kibibyte_on() -> None:
+    assert (1024, 4 << 30) == (positive_bytes("1024"), positive_bytes(str(4 << 30)))
+    assert (None, 4 << 30, 2 << 20) == (memory_bytes(None), memory_bytes(4 << 30), memory_bytes("2m"))
+    with pytest.raises(UsageError, match="4 what"):
+        memory_bytes(4)
+
+
+@pytest.mark.parametrize("command", [["run", "--memory", "4", "true"], ["workflow", "run", "--memory", "4", "x.yaml"]])
+def test_the_option_says_what_is_missing(command: list[str]) -> None:
+    done = jobmeter(*command)
+    assert (2, "jobmeter: --memory: 4 what? Write 4g or 4m.\n") == (done.returncode, done.stderr)

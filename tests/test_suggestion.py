@@ -15,6 +15,8 @@ FIELDS = ("memory_peak_bytes", "cpu_seconds", "name", "status")
         ("cpu_second", "cpu_seconds"),
         ("nmae", "name"),
         ("memory", "memory_peak_bytes"),  # its beginning, though most letters are missing
+        ("seconds", "cpu_seconds"),  # a word of it
+        ("peak_memory", "memory_peak_bytes"),  # its words, in another order
         ("gpu", None),
         ("", None),
         ("n" * 10_000, None),

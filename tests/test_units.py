@@ -136,7 +136,9 @@ def test_bytes_are_written_with_the_largest_unit_that_fits(value: float, expecte
         (3661, "1h 1m 1s"),
         (86400, "1d 0h 0m 0s"),
         (1e9, "11574d 1h 46m 40s"),
-        (-5, "-5.00 s"),
+        (-5, "-5 s"),
+        (5.0, "5 s"),
+        (5.001, "5.00 s"),
         (-125, "-2m 5s"),
     ],
 )
@@ -195,3 +197,11 @@ def test_every_other_unit_is_written_with_its_symbol_and_no_exponent(value: floa
 )
 def test_an_axis_has_a_unit_that_gives_short_numbers(largest: float, unit: str, expected: tuple[float, str]) -> None:
     assert expected == units.scale(largest, unit)
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.0, "0.0 %"), (0.0001, "< 1 %"), (0.01, "1.0 %"), (0.034, "3.4 %"), (0.75, "75 %"), (1.16, "116 %")],
+)
+def test_a_share_that_is_small_is_not_written_as_nothing(share: float, expected: str) -> None:
+    assert expected == units.share_text(share)

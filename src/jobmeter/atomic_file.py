@@ -7,31 +7,66 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
+from jobmeter.links import directory_of, output_path
+from jobmeter.store_access import Access
+
 _LONGEST = 100  # characters of the file's name in that of the temporary one: names end at 255 bytes
 
 
 @contextlib.contextmanager
-def replacing(path: str, *, binary: bool = False) -> Iterator[IO[Any]]:
+def replacing(
+    path: str, *, binary: bool = False, access: Access | None = None, directory: int | None = None
+) -> Iterator[IO[Any]]:
     """A new file that takes the place of `path` when the block ends, and is removed when it fails.
 
-    The permissions of the old file stay; through a symbolic link, the file it points to is replaced. OSError when it
-    cannot be written.
+    The permissions and the owner of the old file stay; through a symbolic link of this user, the file it points to is
+    replaced. OSError when it cannot be written, or the link is another user's.
+
+    `access` is for a file of a store, where no link is followed; `directory` is then where it is, if that was opened.
     """
-    target = os.path.realpath(path)
+    target = path if access is not None else output_path(path)
+    opened = contextlib.nullcontext(directory) if directory is not None else directory_of(target)
+    with opened as place, _replacing_in(place, os.path.basename(target), access, binary=binary) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _replacing_in(directory: int, name: str, access: Access | None, *, binary: bool) -> Iterator[IO[Any]]:
     # In the same directory: a rename from another file system would be a copy.
-    name = f".{os.path.basename(target)[:_LONGEST]}.{os.urandom(6).hex()}"
-    temporary = os.path.join(os.path.dirname(target), name)
-    # A new file gets the permissions that the umask allows, as with open().
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    temporary = f".{name[:_LONGEST]}.{os.urandom(6).hex()}"
+    try:
+        old = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        old = None
+    # A new file gets the permissions that the umask allows, as with open(). Others wait until it has its content.
+    mode = 0o666 if old is None and access is None else 0o600
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, mode, dir_fd=directory)
     try:
         with open(descriptor, "wb") if binary else open(descriptor, "w", encoding="utf-8", newline="") as file:
-            with contextlib.suppress(FileNotFoundError):
-                os.fchmod(descriptor, os.stat(target).st_mode & 0o7777)
             yield file
             file.flush()
+            if old is not None:
+                _take_over(descriptor, old)
+            elif access is not None:
+                os.fchmod(descriptor, access.file)
             os.fsync(descriptor)
-        os.replace(temporary, target)
+        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=directory)
         raise
+
+
+def _take_over(descriptor: int, old: os.stat_result) -> None:
+    """Give a new file the owner and the permissions of the old one; never its setuid bit, for the content is ours."""
+    mode, new = old.st_mode & 0o777, os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        except OSError:
+            try:
+                os.fchown(descriptor, -1, old.st_gid)
+            except OSError:
+                mode &= ~0o070  # what its group was allowed is not for ours
+    os.fchmod(descriptor, mode)

@@ -10,6 +10,14 @@ class JobmeterError(Exception):
 
     exit_code = 125
 
+    def __init__(self, message: str = "", *details: str) -> None:
+        """Each of `details` is a line of its own below the message, which is one line whatever it quotes."""
+        super().__init__(message, *details)
+        self.lines = (message, *details)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
 
 class UsageError(JobmeterError):
     """An option, key or value that cannot be used. Nothing was started."""

@@ -7,7 +7,8 @@ of every `jobmeter run` more than the whole launch of its job.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple, Union
+
+from jobmeter.light_typing import NamedTuple, Union
 
 
 class Kind(str, Enum):
@@ -58,6 +59,8 @@ class Quality(Term):
     EXACT = "exact", "Counted from the first to the last instruction of the job."
     SAMPLED = "sampled", "Read at moments; between them it may have been higher."
     AT_LEAST = "at least", "Possibly incomplete: the true figure is this or more."
+    ESTIMATED = "estimated", "Computed from what the hardware is rated for, not measured."
+    SHARED = "shared", "Counted with other work of the same process at the same time: the true figure is this or less."
 
 
 class Status(Term):
@@ -66,9 +69,9 @@ class Status(Term):
     COMPLETED = "completed", "It ended by itself with exit code 0, or its exit code is unknown: it was not our child."
     FAILED = "failed", "It ended by itself with another exit code, or did not make all its outputs, or could not start."
     KILLED = "killed", "A signal ended it that jobmeter neither sent nor passed on."
-    TIMEOUT = "timeout", "jobmeter ended it at its runtime limit."
+    TIMEOUT = "timeout", "It was ended at its runtime limit, by jobmeter or by the task queue that it is of."
     OOM = "oom", "It ran out of memory: the kernel's OOM killer ended it, or jobmeter did at its memory limit."
-    CANCELLED = "cancelled", "jobmeter ended it on request, or passed on the signal that ended it."
+    CANCELLED = "cancelled", "It was ended on request, by jobmeter, its task queue or a signal that jobmeter passed on."
     DETACHED = "detached", "Measuring was stopped and the job went on."
     RUNNING = "running", "It is still being measured."
     LOST = "lost", "Its end is unknown, for example because jobmeter was killed; the figures are those until then."
@@ -102,6 +105,10 @@ class Measurement(NamedTuple):
 Number = Union[int, float]
 Value = Union[int, float, str, dict[str, float]]
 """One value for the whole job: a number, a text, or a tally of categories."""
+
+
+OWN_SOURCE = "jobmeter"
+"""The source of a run that jobmeter measured itself. Of an imported one it is the tool that recorded it."""
 
 
 class Requirement(NamedTuple):

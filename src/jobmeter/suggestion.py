@@ -12,15 +12,31 @@ _LONGEST_LIST = 500  # characters
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that was probably meant by `name`: the most similar, else the first that begins so."""
+    """The one of `names` that was probably meant by `name`.
+
+    One that begins so, else one that has all its words (`peak_memory` is `memory_peak`), else the most similar.
+    """
     candidates = list(dict.fromkeys(names))
     if not name or len(candidates) > _MOST_NAMES or len(name) > _LONGEST:
         return None
     import difflib  # late: only mistakes need it
 
+    longer = [candidate for candidate in candidates if candidate.startswith(name)] if len(name) > 1 else []
+    same_words = [candidate for candidate in candidates if _has_words(candidate, name)]
     similar = difflib.get_close_matches(name, candidates, n=1)
-    longer = (candidate for candidate in candidates if candidate.startswith(name))
-    return similar[0] if similar else next(longer, None)
+    return next(iter([*longer, *same_words, *similar]), None)
+
+
+def _has_words(candidate: str, name: str) -> bool:
+    """Whether each word of `name` begins a word of the candidate; words of one letter say nothing."""
+    words, theirs = _words(name), _words(candidate)
+    return any(len(word) > 1 for word in words) and all(
+        any(other.startswith(word) for other in theirs) for word in words
+    )
+
+
+def _words(name: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
 
 
 def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> str:

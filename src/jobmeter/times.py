@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from typing import TYPE_CHECKING
+
+from jobmeter.light_typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -12,7 +14,13 @@ if TYPE_CHECKING:
 def utc(timestamp: float) -> str:
     """The moment so many seconds after 1970, as records hold it."""
     seconds, milliseconds = divmod(round(timestamp * 1000), 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{milliseconds:03d}Z"
+    return f"{_to_the_second(seconds)}.{milliseconds:03d}Z"
+
+
+@functools.lru_cache(maxsize=2)
+def _to_the_second(seconds: int) -> str:
+    """Many short blocks begin and end within one second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def parse_moment(text: str) -> datetime:

@@ -10,13 +10,11 @@ _LONGEST = 40  # characters: longer ones mean too much in any case
 _MOST = 1e30
 """No number of bytes or seconds that people mean is larger."""
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
-_BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([kmgtp]?)(i?b)?", re.IGNORECASE)
+# Patterns are compiled when they are used first: few runs parse an amount, and compiling takes longer than importing.
+_BYTES = r"(\d+(?:\.\d*)?|\.\d+)\s*([kmgtp]?)(i?b)?"
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|[smhdw])", re.IGNORECASE)
-_ISO_DURATION = re.compile(
-    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
-    re.IGNORECASE,
-)
+_DURATION_PART = r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|[smhdw])"
+_ISO_DURATION = r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?"
 
 
 def parse_bytes(text: str) -> int:
@@ -24,7 +22,7 @@ def parse_bytes(text: str) -> int:
 
     The letters are powers of 1024, as in Slurm, Docker and ulimit; `8GB` is read the same way.
     """
-    match = _BYTES.fullmatch(text.strip()[:_LONGEST])
+    match = re.fullmatch(_BYTES, text.strip()[:_LONGEST], re.IGNORECASE)
     if match is None:
         raise UsageError(f"{text!r} is not an amount of memory. Write for example 512m, 8g or 1.5GiB.")
     amount = float(match[1]) * _BINARY[match[2].lower()]
@@ -63,15 +61,15 @@ def _seconds_clock(text: str) -> float | None:
 
 
 def _seconds_iso(text: str) -> float | None:
-    match = _ISO_DURATION.fullmatch(text)
+    match = re.fullmatch(_ISO_DURATION, text, re.IGNORECASE)
     if match is None or not any(match.groups()):
         return None
     return sum(float(number) * _SECONDS[unit] for unit, number in match.groupdict().items() if number)
 
 
 def _seconds_parts(text: str) -> float | None:
-    parts = _DURATION_PART.findall(text)
-    if not parts or _DURATION_PART.sub("", text).strip():
+    parts = re.findall(_DURATION_PART, text, re.IGNORECASE)
+    if not parts or re.sub(_DURATION_PART, "", text, flags=re.IGNORECASE).strip():
         return None
     return sum(float(number) * _SECONDS[unit.lower()] for number, unit in parts)
 
@@ -85,13 +83,31 @@ def text(value: float, unit: str) -> str:
     if unit == "percent":
         return f"{value:.0f} %" if abs(value) >= 9.95 else f"{round(value, 1) + 0.0:.1f} %"
     if unit == "count":
-        return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0").rstrip(".")
+        return f"{value:,.0f}" if value % 1 == 0 else f"{value:,.2f}".rstrip("0").rstrip(".")
     number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{number} {_SYMBOL.get(unit, unit)}".rstrip()
 
 
+def share_text(share: float) -> str:
+    """Write a share of 1 in percent: `75 %`, `3.4 %`; of very little `< 1 %`, which is not nothing."""
+    return "< 1 %" if 0 < share < 0.01 else text(100 * share, "percent")
+
+
+def without_unit(field: str) -> str:
+    """The name of a field without the unit at its end, which its values show: `memory_peak` of `memory_peak_bytes`."""
+    for unit in ("_seconds", "_bytes", "_percent"):
+        field = field.removesuffix(unit)
+    return field
+
+
+_IN_MILLISECONDS = 0.2
+"""Seconds. A shorter axis is in milliseconds."""
+
+
 def scale(largest: float, unit: str) -> tuple[float, str]:
     """What to divide by, and the unit to write, so that an axis up to `largest` has short numbers."""
+    if unit == "seconds" and 0 < abs(largest) < _IN_MILLISECONDS:
+        return 0.001, "ms"
     steps = _STEPS.get(unit, ((1.0, _SYMBOL.get(unit, unit)),))
     # Time changes at two of a unit: an axis that ends at 1.2 min reads worse than one that ends at 72 s.
     threshold = abs(largest) / 2 if unit == "seconds" else abs(largest)
@@ -125,6 +141,8 @@ def _seconds_text(value: float) -> str:
         return f"-{_seconds_text(-value)}"
     if value < 0.1:
         return f"{round(value * 1000, 3):.3g} ms"
+    if value < 60 and value == int(value):
+        return f"{value:.0f} s"
     if round(value, 2) < 60:
         return f"{value:.2f} s"
     minutes, seconds = divmod(round(value), 60)

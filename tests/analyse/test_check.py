@@ -22,7 +22,7 @@ def one(status: str = "completed", min_over: float = 1.0, **fields: Any) -> Chec
 
 
 def told(checked: Checked) -> list[tuple[str, bool]]:
-    return [(line.resource.name, line.is_violation) for line in checked.lines]
+    return [(line.verdict.resource.name, line.verdict.is_over) for line in checked.verdicts]
 
 
 def test_peak_memory_wall_time_and_cpu_are_held_against_what_was_asked_for() -> None:
@@ -31,18 +31,18 @@ def test_peak_memory_wall_time_and_cpu_are_held_against_what_was_asked_for() -> 
         requirement_cpus=8, cpu_peak_percent=950.5,
         requirement_runtime_seconds=7200, wall_seconds=9900.0,
     )  # fmt: skip
-    assert [31.25, pytest.approx(18.8125), 37.5] == [line.percent for line in found.violations]
+    assert [31.25, pytest.approx(18.8125), 37.5] == [line.verdict.percent for line in found.violations]
 
 
 def test_nothing_is_said_of_what_was_not_asked_for_or_not_measured() -> None:
-    assert [] == one(memory_peak_bytes=GIB, wall_seconds=5.0).lines
-    assert [] == one(requirement_memory_bytes=GIB, requirement_cpus=2).lines
+    assert [] == one(memory_peak_bytes=GIB, wall_seconds=5.0).verdicts
+    assert [] == one(requirement_memory_bytes=GIB, requirement_cpus=2).verdicts
 
 
 def test_who_stays_within_is_listed_and_no_violation() -> None:
     found = one(requirement_memory_bytes=8 * GIB, memory_peak_bytes=GIB)
-    assert ([("Memory", False)], -87.5) == (told(found), found.lines[0].percent)
-    assert [] == check([row(requirement_memory_bytes=8 * GIB, memory_peak_bytes=GIB)], everything=False).lines
+    assert ([("Memory", False)], -87.5) == (told(found), found.verdicts[0].verdict.percent)
+    assert [] == check([row(requirement_memory_bytes=8 * GIB, memory_peak_bytes=GIB)], everything=False).verdicts
 
 
 @pytest.mark.parametrize(("min_over", "expected"), [(0.0, True), (1.0, False), (0.5, True)])
@@ -56,8 +56,9 @@ def test_exactly_what_was_asked_for_is_never_too_much() -> None:
 
 
 def test_out_of_memory_is_a_violation_though_the_peak_is_the_limit() -> None:
-    (line,) = one("oom", requirement_memory_bytes=8 * GIB, memory_peak_bytes=8 * GIB - 4096).lines
-    assert (True, True, "out of memory", 8 * GIB) == (line.is_violation, line.at_least, line.cause, line.used)
+    (line,) = one("oom", requirement_memory_bytes=8 * GIB, memory_peak_bytes=8 * GIB - 4096).verdicts
+    verdict = line.verdict
+    assert (True, True, "out of memory", 8 * GIB) == (verdict.is_over, verdict.at_least, verdict.cause, verdict.used)
 
 
 def test_out_of_memory_far_below_what_was_asked_for_met_a_limit_of_someone_else() -> None:
@@ -69,13 +70,14 @@ def test_out_of_memory_far_below_what_was_asked_for_met_a_limit_of_someone_else(
 
 
 def test_a_timeout_is_a_violation_of_the_runtime() -> None:
-    (line,) = one("timeout", requirement_runtime_seconds=60, wall_seconds=60.4).lines
-    assert (True, True, "timeout", 60.4) == (line.is_violation, line.at_least, line.cause, line.used)
+    (line,) = one("timeout", requirement_runtime_seconds=60, wall_seconds=60.4).verdicts
+    verdict = line.verdict
+    assert (True, True, "timeout", 60.4) == (verdict.is_over, verdict.at_least, verdict.cause, verdict.used)
 
 
 def test_who_ran_out_of_memory_without_asking_for_any_is_a_failure() -> None:
     found = one("oom", memory_peak_bytes=GIB, signal=9)
-    assert ([], ["out of memory (SIGKILL)"]) == (found.lines, [failure.cause for failure in found.failures])
+    assert ([], ["out of memory (SIGKILL)"]) == (found.verdicts, [failure.cause for failure in found.failures])
 
 
 @pytest.mark.parametrize(
@@ -95,18 +97,24 @@ def test_a_failed_job_can_have_used_too_much_besides() -> None:
 
 
 def test_a_figure_that_is_incomplete_is_at_least_that() -> None:
-    (line,) = one(requirement_memory_bytes=GIB, memory_peak_bytes=2 * GIB, memory_quality="at least").lines
-    assert (True, True) == (line.at_least, line.is_violation)
+    (line,) = one(requirement_memory_bytes=GIB, memory_peak_bytes=2 * GIB, memory_quality="at least").verdicts
+    assert (True, True) == (line.verdict.at_least, line.verdict.is_over)
 
 
-def test_each_attempt_is_judged_by_what_it_asked_for_itself() -> None:
+def test_each_attempt_is_judged_by_what_the_job_requests_and_not_by_what_a_retry_gave_it() -> None:
     attempts = [
         row(status, id=f"run{number}", requirement_memory_bytes=asked * GIB, memory_peak_bytes=peak,
             workflow_job={"job_id": 15, "step": "train", "attempt": number})
         for number, status, asked, peak in ((2, "completed", 12, 10 * GIB), (1, "oom", 8, 8 * GIB))
     ]  # fmt: skip
-    found = check(attempts).lines
-    assert [(15, 1, True), (15, 2, False)] == [(line.job.id, line.job.attempt, line.is_violation) for line in found]
+    first, second = check(attempts).verdicts
+    assert (1, 8 * GIB, 8 * GIB, True) == (first.job.attempt, *first.verdict[1:4])
+    assert (2, 8 * GIB, 10 * GIB, False, True, None) == (second.job.attempt, *second.verdict[1:])
+
+
+def test_of_one_that_met_the_limit_of_a_retry_all_of_it_was_used() -> None:
+    rows = attempts(("oom", 8, 1), ("oom", 12, 2))
+    assert [(8 * GIB, 8 * GIB), (8 * GIB, 12 * GIB)] == [each.verdict[1:3] for each in check(rows).violations]
 
 
 def attempts(*told: tuple[str, float, float]) -> list[dict[str, Any]]:
@@ -125,8 +133,9 @@ def today(gigabytes: float) -> dict[Key, Requirement]:
 
 def test_who_completed_only_with_what_a_retry_gave_it_asks_for_too_little() -> None:
     for current in (today(8), {}):
-        (line,) = check(attempts(("oom", 8, 8), ("completed", 12, 10)), current=current).violations
-        assert (1, "out of memory") == (line.job.attempt, line.cause)
+        first, second = check(attempts(("oom", 8, 8), ("completed", 12, 10)), current=current).violations
+        assert (1, "out of memory") == (first.job.attempt, first.verdict.cause)
+        assert (2, 8 * GIB, 10 * GIB) == (second.job.attempt, *second.verdict[1:3])
 
 
 def test_an_attempt_that_asked_for_less_than_the_spec_does_today_is_settled() -> None:
@@ -137,7 +146,7 @@ def test_an_attempt_that_asked_for_less_than_the_spec_does_today_is_settled() ->
 
 def test_the_last_attempt_is_judged_whatever_the_spec_says_today() -> None:
     (line,) = check(attempts(("completed", 8, 9)), current=today(16)).violations
-    assert 9 * GIB == line.used
+    assert 9 * GIB == line.verdict.used
 
 
 @pytest.mark.parametrize("status", ["cancelled", "lost", "failed"])
@@ -149,7 +158,7 @@ def test_a_job_that_completed_at_last_did_not_fail(status: str) -> None:
 
 def test_a_run_that_was_detached_is_judged_and_did_not_fail() -> None:
     found = check([row("detached", requirement_memory_bytes=1, memory_peak_bytes=2)])
-    assert ([], [True]) == (found.failures, [line.is_violation for line in found.lines])
+    assert ([], [True]) == (found.failures, [line.verdict.is_over for line in found.verdicts])
 
 
 def test_jobs_are_counted_and_not_their_attempts() -> None:
@@ -163,14 +172,15 @@ def test_jobs_of_several_workflows_come_one_workflow_after_the_other() -> None:
             workflow_run=run, workflow_job={"job_id": number, "step": "train", "attempt": 1})
         for number in (2, 1) for flow, run in (("b", 2), ("a", 1), ("b", 1))
     ]  # fmt: skip
-    found = [(line.job.workflow, line.job.workflow_run, line.job.id) for line in check(rows).lines]
+    found = [(line.job.workflow, line.job.workflow_run, line.job.id) for line in check(rows).verdicts]
     assert [("b", 2, 1), ("b", 2, 2), ("a", 1, 1), ("a", 1, 2), ("b", 1, 1), ("b", 1, 2)] == found
 
 
 def test_a_peak_of_cpu_that_is_the_mean_is_at_least_that() -> None:
     """The run was too short for a rate."""
     short, long = (
-        one(requirement_cpus=2, cpu_peak_percent=80.0, cpu_mean_percent=mean).lines[0] for mean in (80.0, 60.0)
+        one(requirement_cpus=2, cpu_peak_percent=80.0, cpu_mean_percent=mean).verdicts[0].verdict
+        for mean in (80.0, 60.0)
     )
     assert (True, False) == (short.at_least, long.at_least)
 
@@ -181,9 +191,9 @@ def test_jobs_of_a_workflow_come_in_the_order_of_their_numbers_and_runs_in_their
             workflow_job={"job_id": number, "step": "train", "attempt": 1})
         for number in (10, 9, 2)
     ]  # fmt: skip
-    assert [2, 9, 10] == [line.job.id for line in check(rows).lines]
+    assert [2, 9, 10] == [line.job.id for line in check(rows).verdicts]
     plain = [row(id=name, requirement_memory_bytes=1, memory_peak_bytes=2) for name in ("zz", "aa")]
-    assert ["zz", "aa"] == [line.job.id for line in check(plain).lines]
+    assert ["zz", "aa"] == [line.job.id for line in check(plain).verdicts]
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from jobmeter.analyse.check import CheckedJob, Line
 from jobmeter.analyse.correction import corrections
+from jobmeter.analyse.overuse import Verdict
 from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.model import Requirement
 
 GIB = 2**30
 
 
-def over(resource: Resource, specified: float, used: float, cause: str | None = None) -> Line:
-    return Line(CheckedJob(1, "train", "train", 1, "run1"), resource, specified, used, False, True, cause)
+def over(resource: Resource, specified: float, used: float, cause: str | None = None) -> Verdict:
+    return Verdict(resource, specified, used, False, True, cause)
 
 
 def test_only_what_was_over_used_is_corrected() -> None:
@@ -42,3 +42,14 @@ def test_it_never_asks_for_less_than_is_asked_for_already() -> None:
 def test_without_advice_cpus_are_what_was_used_rounded_up() -> None:
     assert 3 == corrections([over(CPU, 100, 240)], Requirement(), Requirement(1)).cpus
     assert 2 == corrections([over(CPU, 100, 240)], Requirement(2), Requirement(1)).cpus
+
+
+def test_what_is_advised_is_written_though_more_was_once_usual() -> None:
+    """The value is that of `size`, wherever it is enough."""
+    met = over(MEMORY, 192 * 2**20, 192 * 2**20, "out of memory")
+    advised, today = Requirement(None, 224 * 2**20), Requirement(None, 192 * 2**20)
+    assert 224 * 2**20 == corrections([met], advised, today).memory_bytes
+
+
+def test_a_part_of_a_cpu_stays_a_part() -> None:
+    assert 0.3 == corrections([over(CPU, 10, 24)], Requirement(), Requirement(0.1)).cpus

@@ -97,6 +97,14 @@ def test_memory_that_grows_steadily_to_the_end_is_told(levels: list[float], expe
     assert expected == kinds(used(), memory(*levels))
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(12, ["growth"]), (6, [])], ids=["a leak", "a job that loads"])
+def test_growth_is_told_from_loading_by_its_time_and_not_by_the_number_of_windows(
+    seconds: int, expected: list[str]
+) -> None:
+    windows = [WindowSample(0.05 * number, 5.0, 100.0 + number, 1) for number in range(1, 20 * seconds)]
+    assert expected == kinds(used(), windows)
+
+
 def test_a_line_through_points_on_it_is_straight() -> None:
     assert pytest.approx((2.0, 1.0)) == line_through([(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)])
 

@@ -45,7 +45,7 @@ def test_cpu_seconds_are_those_of_the_most_trusted_source_that_was_measured(coun
 
 
 def test_the_order_of_trust_is_the_written_one() -> None:
-    written = ["cgroup", "perf", "rusage", "proc", "psutil", "ps", "container"]
+    written = ["block", "cgroup", "perf", "rusage", "proc", "psutil", "ps", "container"]
     assert written == [key.partition("_")[0] for key in CPU_SECONDS]
 
 
@@ -58,6 +58,9 @@ def test_the_order_of_trust_is_the_written_one() -> None:
         ({"perf_cpu_seconds": 5.0, "rusage_cpu_seconds": 9.0, "proc_cpu_seconds": 7.0}, "rusage_cpu_seconds"),
         ({"perf_cpu_seconds": 5.0, "rusage_cpu_seconds": 7.0, "proc_cpu_seconds": 9.0}, "proc_cpu_seconds"),
         ({"perf_cpu_seconds": 10.0, "rusage_cpu_seconds": 4.0}, "perf_cpu_seconds"),
+        ({"perf_cpu_seconds": 0.926, "rusage_cpu_seconds": 0.975}, "rusage_cpu_seconds"),
+        ({"perf_cpu_seconds": 0.926, "proc_cpu_seconds": 0.975}, "perf_cpu_seconds"),
+        ({"perf_cpu_seconds": 0.926, "rusage_cpu_seconds": 0.940}, "perf_cpu_seconds"),
         ({"perf_cpu_seconds": 0.010, "proc_cpu_seconds": 0.050}, "perf_cpu_seconds"),
         ({"perf_cpu_seconds": 0.0, "rusage_cpu_seconds": 0.2}, "rusage_cpu_seconds"),
     ],

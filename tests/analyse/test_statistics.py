@@ -9,11 +9,11 @@ from jobmeter.analyse.statistics import FIGURES, RunFigures, group, position, qu
 GIB = 2.0**30
 
 
-def run(*values: float | str | None) -> RunFigures:
-    """A run of `train`: its status, wall and CPU time, peak and mean of memory, and the CPUs that it requested."""
+def run(*values: float | str | None, name: str = "train", source: str = "jobmeter") -> RunFigures:
+    """A run: its status, wall and CPU time, peak and mean of memory, and the CPUs that it requested."""
     names = ("status", "wall_seconds", "cpu_seconds", "memory_peak_bytes", "memory_mean_bytes", "requirement_cpus")
     figures = dict(zip(names, values))
-    return "train", *(figures[name] for name in FIGURES)
+    return name, source, *(figures.get(figure) for figure in FIGURES)
 
 
 def test_quantiles_lie_between_values_as_numpy_has_them() -> None:
@@ -52,14 +52,14 @@ def test_a_group_is_told_by_counts_sums_and_efficiency() -> None:
 
 
 def test_what_was_not_measured_is_absent() -> None:
-    (found,) = group([("old", "completed", 10.0, None, None, None, None)])
+    (found,) = group([run("completed", 10.0, name="old", source="slurm")])
     assert {"runs": 1, "success_rate": 1.0, "wall_hours": 10 / 3600} == rates(found.totals)
     assert ["wall_seconds"] == list(found.spreads)
 
 
 def test_groups_of_most_runs_come_first_and_their_totals_add_up() -> None:
-    one = ("a", "completed", 1.0, 2.0, None, None, None)
-    other = ("b", "failed", 3.0, None, None, None, None)
+    one = run("completed", 1.0, 2.0, name="a")
+    other = run("failed", 3.0, name="b")
     found = group([one, other, other])
     assert ["b", "a"] == [statistics.group for statistics in found]
     total = together([statistics.totals for statistics in found])

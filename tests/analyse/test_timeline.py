@@ -63,3 +63,15 @@ def test_windows_add_up_to_the_measurements_of_a_record() -> None:
         "c": {"unit": "text", "kind": "label", "last": "y", "distinct": ["x", "y"]},
         "d": {"unit": "text", "kind": "category", "share": {"R": 0.625, "S": 0.375}},
     } == summarise(windows, described)
+
+
+def test_cells_that_are_no_numbers_make_no_samples() -> None:
+    cells: list[dict[str, Any]] = [
+        {"proc_rss_total": "much"},
+        {"proc_rss_total": [1]},
+        {"proc_cpu_seconds": [1, 2]},
+        {"proc_rss_total": 5},
+    ]
+    taken = samples((float(number), cell) for number, cell in enumerate(cells, start=1))
+    assert [None, None, None, 5] == [sample.memory_bytes for sample in taken]
+    assert [None] * 4 == [sample.cpu_percent for sample in taken]

@@ -7,12 +7,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.listing import Commands
+from tests.on_terminal import TerminalSession, visible
 from tests.parts import need_root
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, workplace
 from tests.waiting import LONG, wait_for
@@ -92,7 +94,7 @@ def test_a_run_that_was_detached_is_final_and_no_failure(jobmeter: Commands) -> 
     checked = jobmeter("check", "last")
     assert (0, False) == (checked.code, "failed" in checked.out + checked.err)
     assert "success_rate" not in jobmeter("stats", "--json").out
-    assert 0 == jobmeter("rm", "last").code
+    assert 0 == jobmeter("rm", "--yes", "last").code
     assert [] == list((jobmeter.folder / "journal").iterdir())
 
 
@@ -142,3 +144,16 @@ def test_another_users_process_is_measured_as_far_as_it_may_be() -> None:
     assert meter.returncode == 0, stderr
     record = json.loads(Path(folder, "r.json").read_text())
     assert record["usage"]["memory_peak_bytes"]["value"] > 0
+
+
+def test_on_a_terminal_it_shows_that_it_is_at_work(tmp_path: Path) -> None:
+    sleeper = subprocess.Popen(["sleep", "300"])
+    words = [sys.executable, "-m", "jobmeter", "attach", "--store", str(tmp_path), "--interval", "0.1s"]
+    session = TerminalSession([*words, str(sleeper.pid)], environment())
+    session.wait_for(f"measuring process {sleeper.pid}: ")
+    session.wait_for("(Ctrl-C ends the measurement)")
+    sleeper.kill()
+    sleeper.wait()
+    shown = session.end()
+    assert (0, False) == (shown.code, any("measuring process" in line for line in visible(shown.text)))
+    assert re.search(r"measuring process \d+: .*memory [\d.]+ [KM]iB", shown.text)

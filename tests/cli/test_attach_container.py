@@ -30,6 +30,12 @@ while time.process_time() < 1.6: pass
 @pytest.fixture
 def running(engine: Engine) -> Iterator[Engine]:
     """An engine with a container `web` that burns CPU before one attaches, and after."""
+    start_web(engine)
+    yield engine
+    engine.client("rm", "--force", "web")
+
+
+def start_web(engine: Engine) -> None:
     mounts = [word for path in ("/usr", "/lib", "/lib64") for word in ("-v", f"{path}:{path}:ro")]
     engine.client(
         "run", "--detach", "--name", "web", "--network", "none", "--cpus", "1.5", "--memory", "500m", *mounts, IMAGE,
@@ -37,8 +43,6 @@ def running(engine: Engine) -> Iterator[Engine]:
     )  # fmt: skip
     while "attach" not in engine.client("logs", "web").stdout:
         time.sleep(0.05)
-    yield engine
-    engine.client("rm", "--force", "web")
 
 
 def attach(engine: Engine) -> tuple[subprocess.Popen[str], Path]:
@@ -46,18 +50,26 @@ def attach(engine: Engine) -> tuple[subprocess.Popen[str], Path]:
     options = ["--engine", engine.name, "--report", f"{folder}/r.json", "--store", folder]
     words = command_line(["attach", "--container", "web", *options])
     process = subprocess.Popen(words, env=engine.environment(), stderr=subprocess.PIPE, text=True)
-    while not list(Path(folder).glob("journal/*")):
+    # With its first window the counters have been read.
+    while not any("\n[" in path.read_text() for path in Path(folder).glob("journal/*")):
         assert process.poll() is None
         time.sleep(0.02)
     return process, Path(folder, "r.json")
 
 
 def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
-    process, report = attach(running)
-    running.client("kill", "--signal", "USR1", "web")
-    _, stderr = process.communicate(timeout=LONG)
-    record = json.loads(report.read_text())
-    assert 0 == process.returncode
+    for _ in range(4):
+        process, report = attach(running)
+        running.client("kill", "--signal", "USR1", "web")
+        _, stderr = process.communicate(timeout=LONG)
+        record = json.loads(report.read_text())
+        assert 0 == process.returncode
+        if record["usage"]["cpu_seconds"]["quality"] != "at least":
+            break
+        # A busy machine kept the meter from looking before the engine removed the cgroup, and the figure says so.
+        assert record["usage"]["cpu_seconds"]["value"] <= 0.65
+        running.client("rm", "--force", "web")
+        start_web(running)
     assert {"status": "completed", "exit_code": 0, "signal": None} == record["outcome"]
     assert record["usage"]["cpu_seconds"]["value"] == pytest.approx(0.6, abs=0.05)
     assert record["usage"]["memory_peak_bytes"]["value"] == pytest.approx(54 * MIB, rel=0.08)

@@ -56,8 +56,8 @@ def test_groups_are_compared_by_the_runs_that_completed(
 def test_a_regression_is_told_in_words(store: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["compare", "--store", store, "name=train-a", "name=train-b"])
     printed = capfd.readouterr()
-    assert "memory peak rose by 31 % (95 % interval 31 to 31 %, p = 0.0022): a regression" in printed.out
-    assert "wall time: no significant difference" in printed.out
+    assert "memory_peak rose by 31 % (95 % interval 31 to 31 %, p = 0.0022): a regression" in printed.out
+    assert "wall: no significant difference" in printed.out
     assert "1 of 7 runs did not complete and are left out" in printed.err
 
 
@@ -92,3 +92,33 @@ def test_bad_input_is_one_clear_line(
     assert "" == printed.out
     assert words in printed.err
     assert 1 == printed.err.count("\n")
+
+
+def test_a_run_in_both_groups_is_refused(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    for a, b, which in (
+        ("name=train-a", "name=train-*", "6 runs are in both 'name=train-a' and 'name=train-*'."),
+        ("arun00000000", "arun00000000,brun00000000", "run arun00000000 is in both"),
+    ):
+        assert 2 == main(["compare", "--store", store, a, b])
+        err = capfd.readouterr().err
+        assert which in err
+        assert err.endswith("Name groups that have no run in common.\n")
+
+
+def test_figures_of_different_tools_and_commands_are_compared_with_a_note(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runs = [record(f"run{number}", wall_seconds=1.0, cpu_seconds=1.0) for number in range(3)]
+    runs[0]["command"] = ["other"]
+    runs[2]["provenance"] = {"imported": {"from": "slurm", "where": "sacct.txt: line 2"}}
+    store = str(tmp_path / "mixed")
+    keep(store, *runs)
+    assert 0 == main(["compare", "--store", store, "--json", "source=jobmeter", "source=slurm"])
+    out, err = capfd.readouterr()
+    assert (["jobmeter"], ["slurm"]) == tuple(json.loads(out)[side]["sources"] for side in "ab")
+    assert [
+        "jobmeter: these are figures of different tools, which measure in different ways: A is of jobmeter, B of slurm",
+        "jobmeter: 2 different commands are called 'train'; use `jobmeter run --name` to distinguish them",
+    ] == err.splitlines()
+    assert 0 == main(["compare", "--store", store, "run0", "run1"])
+    assert "" == capfd.readouterr().err

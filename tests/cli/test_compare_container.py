@@ -22,7 +22,7 @@ def test_the_cost_of_a_container_is_told_with_intervals(docker: Engine) -> None:
     startup = told["startup_seconds"]
     assert startup["ratio"] > 2
     assert startup["interval"][0] < startup["ratio"] < startup["interval"][1]
-    assert "start-up rose by" in startup["words"]
+    assert "startup rose by" in startup["words"]
     assert {"wall_seconds", "cpu_seconds", "memory_peak_bytes", "whole_seconds"} <= told.keys()
     # What the runtime uses for the start is the container's.
     assert 0 < told["cpu_seconds"]["difference"] < 0.2

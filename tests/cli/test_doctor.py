@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 
+from tests.on_terminal import TerminalSession
 from tests.running import NOBODY, environment, jobmeter
 
 
@@ -34,3 +36,12 @@ def test_people_get_one_line_a_subject() -> None:
     assert done.stdout.startswith("jobmeter ")
     for subject in ("cgroup", "perf", "launcher", "store"):
         assert subject in done.stdout
+
+
+def test_a_narrow_terminal_breaks_lines_between_words_and_aligns_them() -> None:
+    words = [sys.executable, "-m", "jobmeter", "doctor"]
+    shown = TerminalSession(words, environment(), columns=40).end().text.splitlines()
+    at = shown.index(next(line for line in shown if line.startswith("  ok  launcher")))
+    beginning = len("  ok  engine celery  ")
+    assert shown[at][beginning:] == "compiled: the"
+    assert shown[at + 1] == " " * beginning + "launcher's size"

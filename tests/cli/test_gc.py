@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from jobmeter.journal.writer import JournalWriter
 from jobmeter.times import utc
 from tests.cli.listing import Commands
+from tests.on_terminal import TerminalSession, visible
+from tests.running import environment
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import header, ids, journal_of, opened
 
@@ -67,3 +70,11 @@ def test_an_old_run_that_still_runs_is_left_alone(jobmeter: Commands) -> None:
 
 def test_an_age_must_be_given(jobmeter: Commands) -> None:
     assert (2, True) == ((done := jobmeter("gc")).code, "--older-than" in done.err)
+
+
+def test_on_a_terminal_it_shows_how_many_files_it_has_done(jobmeter: Commands) -> None:
+    folder = jobmeter.keep(*aged(100, 200)).folder
+    words = [sys.executable, "-m", "jobmeter", "gc", "--store", str(folder), "--older-than", "90d"]
+    shown = TerminalSession(words, environment()).end()
+    assert (0, True) == (shown.code, "2 of 2 files" in shown.text)
+    assert 2 == len(visible(shown.text))  # one line, and what follows it

@@ -44,6 +44,13 @@ def test_a_command_that_reads_the_store_loads_nothing_that_measures(tmp_path: Pa
     assert "jobmeter.store" in modules
 
 
+def test_a_run_loads_neither_what_is_costly_nor_what_it_does_not_use(tmp_path: Path) -> None:
+    modules = loaded_modules("run", "--quiet", "--store", str(tmp_path), "--", "echo", "hello")
+    unneeded = ("typing", "dataclasses", "inspect", "importlib.metadata", "jobmeter.store", *COSTLY)
+    assert [name for name in modules if name in unneeded or name.startswith(tuple(f"{one}." for one in unneeded))] == []
+    assert "jobmeter.meter.watch" in modules
+
+
 def test_listing_measurements_opens_no_store() -> None:
     modules = loaded_modules("measurements", "--json")
     assert "jobmeter.collectors.proc" in modules

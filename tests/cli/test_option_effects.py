@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import inspect
 import json
 import os
@@ -23,6 +24,8 @@ from tests.running import jobmeter as run_jobmeter
 
 KINDS = ("command", "container", "process", "running container")
 MIB = 1 << 20
+METRICS = '{"loss": 0.5}'
+GROUP = grp.getgrgid(os.getgid()).gr_name
 
 
 class Evidence(NamedTuple):
@@ -30,28 +33,32 @@ class Evidence(NamedTuple):
 
     record: dict[str, Any]
     windows: int
+    first_window: float  # seconds after the start
     journal_has_processes: bool
     captured: str | None
     stdout: str
     stderr: str
     inspection: dict[str, Any]  # of the container
+    journal_mode: int  # the permissions of the store's journals
 
 
 MEASURING = {
     "name": (["--name", "named"], lambda seen: seen.record["name"] == "named"),
     "label": (["--label", "team=a"], lambda seen: seen.record["labels"] == {"team": "a"}),
     "interval": (["--interval", "0.1s"], lambda seen: seen.record["provenance"]["interval_seconds"] == 0.1),
-    # In 2 s there would be no more than three of 10 s, the first being shorter.
-    "window": (["--window", "0.2s"], lambda seen: seen.windows > 3),
+    # In 2 s there would be many more without it, the first after some milliseconds.
+    "window": (["--window", "0.2s"], lambda seen: seen.windows > 3 and seen.first_window >= 0.2),
     "measurements": (
         ["--measurements", "proc_processes,cgroup_*"],
         lambda seen: (
             "proc_processes" in seen.record["measurements"] and "rusage_maxrss" not in seen.record["measurements"]
         ),
     ),
+    "threads": (["--threads"], lambda seen: seen.record["threads"][0]["cores"] != []),
     "per-process": (["--per-process"], lambda seen: seen.journal_has_processes),
     "report": (["--report", "@/record.json"], lambda seen: seen.record["schema"] == "jobmeter.run/1"),
     "store": (["--store", "@/store"], lambda seen: seen.windows > 0),
+    "share-group": (["--share-group", GROUP], lambda seen: seen.journal_mode & 0o7777 == 0o660),
     "quiet": (["--quiet"], lambda seen: seen.stderr == ""),
 }
 REQUESTS = {
@@ -60,6 +67,7 @@ REQUESTS = {
     "runtime": (["--runtime", "1h"], lambda seen: seen.record["requirement"]["runtime_seconds"] == 3600),
     "enforce": (["--enforce"], lambda seen: "memory" in seen.record["enforced"]),
     "capture": (["--capture", "@/captured"], lambda seen: seen.captured == seen.stdout != ""),
+    "metrics": (["--metrics", "@/metrics.json"], lambda seen: seen.record["metrics"]["loss"]["value"] == 0.5),
 }
 IN_CONTAINER = {
     "engine": (["--engine", "docker"], lambda seen: seen.record["provenance"]["container"]["engine"] == "docker"),
@@ -76,6 +84,8 @@ EFFECTS: dict[str, dict[str, Effect]] = {
     "command": {
         **MEASURING,
         **REQUESTS,
+        "own-network": (["--own-network"], lambda seen: "netns" in seen.record["provenance"]["collectors"]),
+        "gpus": (["--gpus", "1"], lambda seen: seen.record["requirement"]["gpus"] == 1),
         # It would be left running, and the record would tell how many.
         "orphans": (["--orphans", "end"], lambda seen: "left_running" not in seen.record["provenance"]),
     },
@@ -83,10 +93,12 @@ EFFECTS: dict[str, dict[str, Effect]] = {
     "process": MEASURING,
     "running container": {**MEASURING, "engine": IN_CONTAINER["engine"]},
 }
-FAILS_AS_IT_SHOULD = {"container": {"gpus", "pull"}}
-"""Without a GPU and with no image to fetch their effect is an error; see the tests below."""
+ELSEWHERE = {"command": {"auto-size"}, "container": {"gpus", "pull", "auto-size"}}
+"""Without a GPU and with no image to fetch their effect is an error; see the tests below. Of a size that is chosen by
+history, see `test_run_auto_size`."""
 OPTIONS = {
     "cpus": "1", "memory": "1g", "runtime": "1h", "enforce": None, "orphans": "end", "capture": "/tmp/x",
+    "own-network": None, "metrics": "m.json", "auto-size": None, "input": "/dev/null",
     "engine": "docker", "mount": "/tmp:/tmp", "env": "A=b", "workdir": "/", "user": "0", "network": "none",
     "gpus": "all", "entrypoint": "sh", "pull": "never", "container-name": "x", "tty": None,
     **dict.fromkeys(MEASURING),
@@ -96,7 +108,7 @@ REFUSED = [
     (kind, option)
     for kind in KINDS
     for option in OPTIONS
-    if option not in EFFECTS[kind] and option not in FAILS_AS_IT_SHOULD.get(kind, set())
+    if option not in EFFECTS[kind] and option not in ELSEWHERE.get(kind, set())
 ]
 
 
@@ -147,7 +159,8 @@ def test_a_setting_of_a_file_is_a_default_and_is_not_refused(docker: Engine) -> 
 
 def of_command() -> Evidence:
     folder = workplace()
-    words = ["run", *given("command", folder), "--", "sh", "-c", "echo out; sleep 60 & sleep 2"]
+    body = f"echo out; echo '{METRICS}' >{folder}/metrics.json; sleep 60 & sleep 2"
+    words = ["run", *given("command", folder), "--", "sh", "-c", body]
     return seen(folder, run_jobmeter(*words))
 
 
@@ -164,7 +177,7 @@ def of_container(docker: Engine) -> Evidence:
     folder = workplace()
     body = (
         "echo word $WORD; echo in $(busybox pwd); echo user $(busybox id -u); echo ready >/given/ready; "
-        "until [ -e /given/seen ]; do busybox sleep 0.05; done; busybox sleep 2"
+        f"echo '{METRICS}' >/given/metrics.json; until [ -e /given/seen ]; do busybox sleep 0.05; done; busybox sleep 2"
     )
     words = command_line(["run", "--container", IMAGE, *given("container", folder), "--", "-c", body])
     meter = started(words, docker.environment())
@@ -211,11 +224,13 @@ def seen(folder: str, done: subprocess.CompletedProcess[str], inspection: dict[s
     return Evidence(
         json.loads(Path(folder, "record.json").read_text()),
         len(journal.windows),
+        journal.windows[0].seconds,
         bool(journal.processes),
         captured.read_text() if captured.exists() else None,
         done.stdout,
         done.stderr,
         inspection or {},
+        path.stat().st_mode,
     )
 
 

@@ -21,7 +21,6 @@ from jobmeter.report.run import summary_lines
 from jobmeter.store.query.overuse import judged_rows, may_be_over
 from jobmeter.workflow.attempts import of_record as attempt_of
 from jobmeter.workflow.plan import Monitor, Plan
-from jobmeter.workflow.summary import summarise
 from tests.cli.listing import Commands
 from tests.runs import keep, record
 from tests.store.kept import opened
@@ -99,7 +98,7 @@ OVER = {
 SHOW_OVER = {"more memory": "memory", "Request more": "memory", "more CPU": "cpus", "more time": "runtime",
              "was stopped at": "runtime"}  # fmt: skip
 SHOW_UNDER = {"of the memory it requested": "memory", "of the CPU it requested": "cpus"}
-UNDER = {"GB-h": "memory", "core-h": "cpus"}
+UNDER = {"GiB-h": "memory", "core-h": "cpus"}
 
 Verdicts = dict[str, tuple[set[str], set[str]]]
 """By job, the resources that were over-used and those that were wasted."""
@@ -133,7 +132,7 @@ def by_workflow(run: Any) -> tuple[set[str], set[str]]:
     record: Any = {**run, "workflow": part}
     attempts = [attempt_of(record)]
     plan = Plan("w", "", "", "/spec.yaml", Monitor(), False, [])
-    return by_lines(request_lines(plan, attempts, summarise([], attempts)))
+    return by_lines(request_lines(plan, attempts))
 
 
 @pytest.fixture
@@ -216,7 +215,7 @@ def test_sql_selects_every_run_that_the_rule_finds(tmp_path: Path) -> None:
 
 
 def test_a_record_and_its_row_in_the_store_are_judged_alike(tmp_path: Path) -> None:
-    rng = random.Random(21)
+    rng = random.Random(22)
     made = [random_run(rng, number) for number in range(500)]
     keep(str(tmp_path), *made)
     rows = {row["id"]: row for row in opened(tmp_path).runs()}

@@ -25,21 +25,21 @@ def test_a_run_is_shown_with_usage_beside_requirement_source_quality_course_and_
     out = jobmeter.keep(run)("show").out
     assert [
         "run        aaa1  train",
-        "outcome    completed after 30.00 s",
+        "outcome    completed after 30 s",
         "command    true",
         "in         /",
         "started    2026-01-31 12:00:00, by me on here",
         "labels     team=a",
         "",
-        "                used  requested  of it  quality  source",
-        "wall time    30.00 s     1m 0s   50 %",
-    ][:8] == out.splitlines()[:8]
-    assert "CPU mean        90 %      200 %   45 %  exact    test" in out
-    assert "memory peak    1 GiB      4 GiB   25 %  exact    test" in out
+        "figure        used  requested  share  quality  source",
+        "wall          30 s      1m 0s   50 %",
+    ] == out.splitlines()[:9]
+    assert "cpu_mean      90 %      200 %   45 %  exact    test" in out
+    assert "memory_peak  1 GiB      4 GiB   25 %  exact    test" in out
     assert "CPU        ███  0 to 80 %" in out
     assert "memory     ▃▆█  0 to 100 MiB" in out
-    assert "  7   26.00 s      512 MiB  30.00 s  python x" in out
-    assert "- It used 25% of the memory it requested: 1 GiB of 4 GiB." in out
+    assert "  7  26 s   512 MiB   30 s  python x" in out
+    assert "- It used 25 % of the memory it requested: 1 GiB of 4 GiB." in out
     assert f"journal    {journal_of(jobmeter.folder, 'aaa1')}" in out
 
 
@@ -55,8 +55,8 @@ def test_of_a_container_it_is_shown_of_which_image_and_engine(jobmeter: Commands
         ({"status": "oom", "exit_code": None, "signal": 9}, 1, "killed by SIGKILL; the kernel's OOM killer did it"),
         ({"status": "oom", "exit_code": 1, "signal": None}, 3, "exit code 1; the kernel's OOM killer did it (3 kills)"),
         ({"status": "oom", "exit_code": None, "signal": 9}, 0, "killed by SIGKILL; jobmeter ended it at its memory"),
-        ({"status": "failed", "exit_code": 3, "signal": None}, 0, "failed with exit code 3 after 5.00 s"),
-        ({"status": "killed", "exit_code": None, "signal": 11}, 0, "killed by SIGSEGV after 5.00 s"),
+        ({"status": "failed", "exit_code": 3, "signal": None}, 0, "failed with exit code 3 after 5 s"),
+        ({"status": "killed", "exit_code": None, "signal": 11}, 0, "killed by SIGSEGV after 5 s"),
     ],
 )
 def test_how_it_ended_is_told_in_words(jobmeter: Commands, outcome: dict[str, object], kills: int, words: str) -> None:
@@ -66,7 +66,16 @@ def test_how_it_ended_is_told_in_words(jobmeter: Commands, outcome: dict[str, ob
 
 
 def test_json_is_the_record(jobmeter: Commands) -> None:
-    assert five()[0] == json.loads(jobmeter.keep()("show", "--json", "aaa1").out)
+    shown = json.loads(jobmeter.keep()("show", "--json", "aaa1").out)
+    assert [] == shown.pop("findings")
+    assert five()[0] == shown
+
+
+def test_findings_are_in_the_json_as_in_the_text(jobmeter: Commands) -> None:
+    run = record("aaa1", wall_seconds=9.0, memory_peak_bytes=5 << 30, requirement={"memory_bytes": 4 << 30})
+    (finding,) = json.loads(jobmeter.keep(run)("show", "--json").out)["findings"]
+    assert ("over_memory", "problem") == (finding["kind"], finding["severity"])
+    assert f"! {finding['text']}" in jobmeter("show").out.splitlines()
 
 
 def test_a_line_of_the_journal_that_cannot_be_read_is_told(jobmeter: Commands) -> None:

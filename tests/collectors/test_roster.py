@@ -57,7 +57,7 @@ def test_a_process_is_listed_with_its_own_use_and_the_largest_size_it_was_seen_a
     trainer = process(42, start=1005 * TICKS_PER_SECOND)
     clock.now = 1015.0
     for ticks, rss in ((10, 100), (30, 900), (50, 300)):
-        trainer.stat = trainer.stat._replace(user=ticks, system=ticks, rss=rss)
+        trainer.take(trainer.stat._replace(user=ticks, system=ticks, rss=rss))
         roster.update([trainer], [])
     [use] = roster.listed()
     assert (trainer.identity, "python train.py", 100 / TICKS_PER_SECOND, 900, 1) == (
@@ -78,7 +78,7 @@ def test_what_a_process_did_before_the_measurement_began_is_left_out(roster: Ros
     old = process(42, start=100 * TICKS_PER_SECOND, ticks=500)
     roster.begin([old])
     clock.now = 1003.0
-    old.stat = stat(start=100 * TICKS_PER_SECOND, ticks=520)
+    old.take(stat(start=100 * TICKS_PER_SECOND, ticks=520))
     roster.update([old], [])
     [use] = roster.listed()
     assert (3.0, 20 / TICKS_PER_SECOND) == (use.seconds, use.cpu_seconds)
@@ -98,7 +98,7 @@ def test_a_process_lives_on_while_nothing_ran_and_ends_in_the_middle_of_the_gap(
 def test_a_zombie_ended_when_it_was_first_seen_as_one(roster: Roster, clock: Clock) -> None:
     roster.update([child := process(42)], [])
     clock.now = 1002.0
-    child.stat = child.stat._replace(state="Z")
+    child.take(child.stat._replace(state="Z"))
     roster.update([child], [])
     for clock.now in (1010.0, 1020.0):
         roster.update([child], [])
@@ -112,7 +112,7 @@ def test_a_process_that_came_and_became_a_zombie_between_two_looks_ended_after_i
 ) -> None:
     clock.now = 1010.0
     child = process(42, start=1008 * TICKS_PER_SECOND)
-    child.stat = child.stat._replace(state="Z")
+    child.take(child.stat._replace(state="Z"))
     roster.update([child], [])
     assert {42: 1.0} == lived(roster)
 
@@ -123,7 +123,7 @@ def test_the_end_of_the_main_process_is_the_moment_of_the_look_and_that_of_its_l
     main, child = process(1), process(42)
     roster.update([main, child], [])
     clock.now = 1001.0
-    main.stat = main.stat._replace(state="Z")
+    main.take(main.stat._replace(state="Z"))
     roster.update([main], [child])
     clock.now = 1005.0
     roster.update([], [main])
@@ -138,7 +138,7 @@ def test_a_command_line_is_read_anew_when_the_process_executes_another_program(p
     command(proc, 42, b"train\0")
     roster.update([shell], [])
     same_name = roster.cmd(shell)
-    shell.stat = shell.stat._replace(comm=b"train")
+    shell.take(shell.stat._replace(comm=b"train"))
     roster.update([shell], [])
     assert ("sh -c exec train", "sh -c exec train", "train") == (before, same_name, roster.cmd(shell))
 

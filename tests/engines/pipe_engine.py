@@ -256,6 +256,7 @@ class Worker:
 
 def main() -> None:
     worker = Worker(sys.stdin.buffer)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the runner blocks those that it waits for
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=worker.end).start())
     worker.serve()
 

@@ -1,4 +1,4 @@
-"""What holds for every engine: the one on this machine, and one whose jobs run in other processes."""
+"""What holds for every engine: the one on this machine, one whose jobs run in other processes, one with a broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from jobmeter.engines.contract import Capacity, Ended, LeftTask, Measure, Task
 from jobmeter.model import Requirement
 from tests.engines.running import Running
-from tests.workflow.live import ON_BOTH_ENGINES, Place, lives, wait_for
+from tests.workflow.live import ON_BOTH_ENGINES, ON_EVERY_ENGINE, Place, lives, wait_for
 
 
 def journal_lines(running: Running) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def journal_records(running: Running) -> list[Any]:
     return [line["record"] for line in journal_lines(running) if "record" in line]
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_a_job_has_logs_of_its_own_and_nothing_to_read(running: Running, tmp_path: Path) -> None:
     running.start("cat; echo out; echo err >&2; exit 3")
     assert {"status": "failed", "exit_code": 3, "signal": None} == running.record()["outcome"]
@@ -32,14 +32,14 @@ def test_a_job_has_logs_of_its_own_and_nothing_to_read(running: Running, tmp_pat
     assert "err\n" == (tmp_path / "1.err").read_text()
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_what_a_job_leaves_running_is_ended_with_it(running: Running, place: Place) -> None:
     running.start("setsid sh -c 'echo $$ >pid; exec sleep 60' & while [ ! -s pid ]; do sleep 0.01; done")
     assert "completed" == running.status()
     assert not lives(place.await_running("pid"))
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 @pytest.mark.parametrize(
     ("more", "code", "why"),
     [
@@ -64,7 +64,7 @@ def test_a_job_that_cannot_begin_has_failed_and_its_log_says_why(
     assert [ended.record] == journal_records(running)
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_logs_that_cannot_be_made_fail_their_job_alone(running: Running, tmp_path: Path) -> None:
     (tmp_path / "1.out").mkdir()
     running.start("true", 1)
@@ -72,7 +72,7 @@ def test_logs_that_cannot_be_made_fail_their_job_alone(running: Running, tmp_pat
     assert ["completed", "failed"] == sorted([running.status(), running.status()])
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_after_cancel_nothing_begins(running: Running, tmp_path: Path) -> None:
     running.engine.cancel()
     running.start("touch began")
@@ -80,7 +80,7 @@ def test_after_cancel_nothing_begins(running: Running, tmp_path: Path) -> None:
     assert not (tmp_path / "began").exists()
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_a_job_that_exits_with_0_on_sigterm_is_cancelled_all_the_same(running: Running, place: Place) -> None:
     running.start("trap 'echo bye; exit 0' TERM; echo $$ >pid; while :; do sleep 0.05; done")
     place.await_running("pid")
@@ -89,7 +89,7 @@ def test_a_job_that_exits_with_0_on_sigterm_is_cancelled_all_the_same(running: R
     assert "bye\n" == (place.folder / "1.out").read_text()
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_one_that_ignores_sigterm_ends_when_that_is_skipped(running: Running, place: Place) -> None:
     running.start("trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done")
     place.await_running("pid")
@@ -99,7 +99,7 @@ def test_one_that_ignores_sigterm_ends_when_that_is_skipped(running: Running, pl
     assert "cancelled" == running.status()
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_levels_tell_what_running_jobs_use_and_nothing_after(running: Running, place: Place) -> None:
     running.start("touch began; while [ ! -e end ]; do sleep 0.01; done", 7)
     wait_for(lambda: bool(running.engine.levels().get(7, {}).get("proc_rss_total")), "a level of its memory")
@@ -108,7 +108,7 @@ def test_levels_tell_what_running_jobs_use_and_nothing_after(running: Running, p
     assert {} == running.engine.levels()
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_one_task_can_be_cancelled_and_the_others_go_on(running: Running, place: Place) -> None:
     for number in (1, 2):
         running.start("echo $$ >>pids; until [ -e end ]; do sleep 0.01; done", number)
@@ -117,6 +117,16 @@ def test_one_task_can_be_cancelled_and_the_others_go_on(running: Running, place:
     record = running.record()
     assert ("job1", "cancelled") == (record["name"], record["outcome"]["status"])
     (place.folder / "end").touch()
+    assert "completed" == running.status()
+
+
+@ON_BOTH_ENGINES
+def test_one_that_is_cancelled_as_soon_as_it_is_started_ends_and_its_next_attempt_runs(running: Running) -> None:
+    for _ in range(5):
+        running.start("exec sleep 60")
+        running.engine.cancel(1)
+        assert "cancelled" == running.status()
+    running.start("true")
     assert "completed" == running.status()
 
 
@@ -135,7 +145,7 @@ def test_a_token_is_kept_before_a_task_runs_and_by_it_another_engine_finds_and_e
     running.end()
 
 
-@ON_BOTH_ENGINES
+@ON_EVERY_ENGINE
 def test_the_header_and_the_record_of_a_task_are_in_the_journal(running: Running) -> None:
     running.start("exit 3")
     record = running.record()

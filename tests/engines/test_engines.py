@@ -62,7 +62,11 @@ def test_an_engine_of_another_package_is_used_by_its_name_with_options_of_its_ow
 
 def test_an_unknown_engine_is_refused_with_the_nearest_name(shell: Shell) -> None:
     install_pipe(shell.packages)
-    for given, hint in (("lokal", "Did you mean 'local'?"), ("pip", "Did you mean 'pipe'?"), ("x", "local, pipe.")):
+    for given, hint in (
+        ("lokal", "Did you mean 'local'?"),
+        ("pip", "Did you mean 'pipe'?"),
+        ("x", "local, celery, pipe."),
+    ):
         done = shell.run(given)
         assert 2 == done.returncode
         assert done.stderr.startswith(f"jobmeter: --engine: there is no engine {given!r}. ")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jobmeter.engines.contract import LeftTask
-from jobmeter.engines.local import Devices, LocalEngine
+from jobmeter.engines.devices import Devices
+from jobmeter.engines.local import LocalEngine
 from tests.engines.running import Running
 from tests.workflow.live import Place, lives
 

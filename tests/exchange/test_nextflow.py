@@ -49,7 +49,7 @@ def test_memory_of_0_was_not_measured() -> None:
     assert None is figure(named(PEOPLE, "BIG"), "memory_peak_bytes")
 
 
-@pytest.mark.parametrize(("order", "status", "code"), [(0, "completed", 0), (2, "failed", 137), (3, "cancelled", None)])
+@pytest.mark.parametrize(("order", "status", "code"), [(0, "completed", 0), (2, "oom", 137), (3, "cancelled", None)])
 def test_status_and_exit_tell_how_it_ended(order: int, status: str, code: int | None) -> None:
     outcome = runs(PEOPLE)[order].record["outcome"]
     assert (status, code, None) == (outcome["status"], outcome["exit_code"], outcome["signal"])
@@ -91,3 +91,11 @@ def test_a_bad_row_costs_only_itself(tmp_path: Path) -> None:
 def test_a_quote_in_a_name_is_part_of_it(tmp_path: Path) -> None:
     items = read(written(tmp_path, HEADER + '1\t"x\tCOMPLETED\t1s\t1 MB\n2\ty\tCOMPLETED\t1s\t1 MB\n'))
     assert ['"x', "y"] == [run.record["name"] for run in runs(items)]
+
+
+def test_a_trace_without_start_is_dated_by_its_submission(tmp_path: Path) -> None:
+    header = "task_id\thash\tname\tstatus\texit\tsubmit\tduration\trealtime\n"
+    row = "1\tab/cdef12\tSORT (1)\tCOMPLETED\t0\t1714557600000\t32s\t30s\n"
+    record: Any = runs(read(written(tmp_path, header + row)))[0].record
+    assert ("2024-05-01T10:00:00.000Z", 30.0) == (record["started"], record["wall_seconds"])
+    assert "its submission" == record["provenance"]["imported"]["times_from"]

@@ -10,9 +10,15 @@ import pytest
 
 from jobmeter.exchange.records import line_of
 from jobmeter.journal.reader import JournalWindow
+from jobmeter.model import Status
 from tests.exchange.reading import FIXTURES, read, runs, unusable, written
 
 RUN = runs(read(FIXTURES / "duct_load_info.json"))[0]
+
+
+INVALID, WINDOW = "makes no valid record", "has a window that is not valid"
+NO_TIME = "not a date and time in UTC"
+ID = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 
 
 def line(**changes: Any) -> str:
@@ -32,21 +38,28 @@ def test_without_windows_the_record_is_the_same(tmp_path: Path) -> None:
 def test_bytes_that_are_no_utf8_survive(tmp_path: Path) -> None:
     record: Any = {**RUN.record, "command": ["cat", b"\xff.txt".decode(errors="surrogateescape")]}
     content = json.dumps(line_of(record, {}, [JournalWindow(1.0, 1, {})])) + "\n"
-    assert [record] == [run.record for run in runs(read(written(tmp_path, content)))]
+    expected = {**record, "command": ["cat", "�ff.txt"]}
+    assert [expected] == [run.record for run in runs(read(written(tmp_path, content)))]
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"id": "../../etc/passwd"}, "has no id that could be one: '../../etc/passwd'"),
-        ({"id": "absent"}, "has no id that could be one: None"),
-        ({"usage": []}, f"run {RUN.record['id']}: usage is missing or of the wrong kind"),
-        ({"outcome": {"status": "happy"}}, f"run {RUN.record['id']}: its status 'happy' is not one"),
-        ({"started": "then"}, "started 'then' is not a date and time"),
-        ({"wall_seconds": -1}, f"run {RUN.record['id']}: wall_seconds -1 is not a number from 0 up"),
-        ({"usage": {"cpu_seconds": {}}}, f"run {RUN.record['id']}: cpu_seconds None is not a number"),
+        ({"id": "../../etc/passwd"}, f"{INVALID}: id is '../../etc/passwd', which is not of the form {ID}"),
+        ({"id": "absent"}, f"{INVALID}: id is missing"),
+        ({"usage": []}, f"{INVALID}: usage is an array, not an object"),
+        ({"outcome": {"status": "happy"}}, f"{INVALID}: outcome.status is 'happy', none of {', '.join(Status)}"),
+        ({"started": "then"}, f"{INVALID}: started is 'then', not a date and time in UTC"),
+        ({"started": "2026-02-31T00:00:00Z"}, f"{INVALID}: started is '2026-02-31T00:00:00Z', {NO_TIME}"),
+        ({"wall_seconds": -1}, f"{INVALID}: wall_seconds is '-1', not from 0 to 1e+11"),
+        ({"usage": {"cpu_seconds": {}}}, f"{INVALID}: usage.cpu_seconds.from is missing"),
+        ({"name": None}, f"{INVALID}: name is null, not a text"),
+        ({"described": {"x": {}}}, f"{INVALID}: described.x.kind is missing"),
+        ({"later": [[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]}, f"{INVALID}: later is nested too deeply"),
+        ({"windows": [[1, 1, {"duct_rss_total": "much"}]]}, f"{WINDOW}: duct_rss_total is a text, not a number"),
+        ({"windows": 5}, "has windows that are no array"),
         ({"windows": [[1]]}, "has a window that is not [seconds, samples, cells]"),
-        ({"labels": {"x": float("nan")}}, "has NaN, which is no number"),
+        ({"labels": {"x": float("nan")}}, "is not whole JSON"),
     ],
 )
 def test_a_record_that_cannot_be_used_says_why(tmp_path: Path, changes: dict[str, Any], why: str) -> None:

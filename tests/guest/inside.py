@@ -47,6 +47,13 @@ def pressure() -> Found:
     return meter("idle", "--measurements", "cgroup_*")
 
 
+def squeezed() -> Found:
+    """More memory than the group around it may have without being slowed down (memory.high)."""
+    with group("squeezed", owner=0):
+        write(f"{GROUPS}/squeezed/memory.high", str(60 << 20))
+        return meter("squeeze", inside="/squeezed")
+
+
 def left_behind() -> Found:
     found = meter("leave", "--orphans", "leave")
     return found | look_at_left(found)
@@ -124,7 +131,7 @@ def two_at_once() -> Found:
 
 
 SCENARIOS = (
-    idle, burst, overrun, readers, pressure, left_behind,
+    idle, burst, overrun, readers, pressure, squeezed, left_behind,
     delegated_alone, delegated_alone_leaving, delegated_beside, delegated_crowded, not_delegated,
     not_delegated_without_perf, root_group_without_perf, limited_crowded, nested, nested_killed, two_at_once,
 )  # fmt: skip

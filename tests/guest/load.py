@@ -19,6 +19,14 @@ def idle() -> None:
     time.sleep(0.2)
 
 
+def squeeze() -> None:
+    """Go on to allocate for some seconds, beyond what is there: every step then waits."""
+    held: list[bytes] = []
+    until = time.monotonic() + 4
+    while time.monotonic() < until and len(held) < 800:
+        held.append(b"x" * (128 << 10))
+
+
 def burst() -> None:
     """100 MiB for a fifth of a second, then hardly any; half a second of CPU time."""
     while time.process_time() < 0.5:
@@ -63,7 +71,7 @@ def main() -> None:
         for process in ("self", os.getppid()):
             with open(f"/proc/{process}/cgroup", encoding="ascii") as cgroup:
                 file.write(cgroup.read())
-    {load.__name__: load for load in (idle, burst, overrun, readers, leave)}[name]()
+    {load.__name__: load for load in (idle, burst, overrun, readers, leave, squeeze)}[name]()
 
 
 if __name__ == "__main__":

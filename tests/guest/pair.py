@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from jobmeter.api import start
+from jobmeter.api.jobs import start
 
 LOAD = ["/usr/bin/python3", "/guest/load.py"]
 

@@ -192,3 +192,11 @@ def test_two_jobs_of_one_process_keep_a_group_each_until_they_end(scenario: Scen
     assert peak(second, "cgroup_mem_peak") == pytest.approx(100 * MIB + interpreter, rel=0.05)
     assert total(second, "cgroup_cpu_seconds") >= 0.5
     assert second["provenance"]["collectors"]["cgroup"] == {"available": True}
+
+
+def test_a_job_that_is_squeezed_for_memory_waited_for_it(scenario: Scenario) -> None:
+    record = scenario("squeezed")["record"]
+    waited = total(record, "cgroup_mem_pressure_seconds")
+    assert waited > 0.2 * record["wall_seconds"], record["measurements"]
+    assert "waits_memory" in [finding["kind"] for finding in record["findings"]]
+    assert 0 == total(scenario("idle")["record"], "cgroup_mem_pressure_seconds")

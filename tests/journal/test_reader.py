@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,11 +9,13 @@ from jobmeter.errors import StoreError
 from jobmeter.journal.reader import JournalWindow, read_journal
 from jobmeter.journal.writer import SCHEMA, JournalWriter
 from jobmeter.model import Across, Kind, Measurement, Quality
+from tests.runs import record as a_record
 
 pytestmark = pytest.mark.no_records
 
 HEADER = b'{"schema":"%s","id":"abc"}' % SCHEMA.encode()
 A = b'{"columns":["a"]}'
+RECORD = json.dumps({"record": a_record("abc")}).encode()
 
 
 def written(folder: Path, *lines: bytes, end: bytes = b"\n") -> str:
@@ -25,17 +27,18 @@ def written(folder: Path, *lines: bytes, end: bytes = b"\n") -> str:
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     rss = Measurement("proc_rss", "bytes", Kind.GAUGE, Across.SUM, Quality.SAMPLED, "Resident memory.")
     writer = JournalWriter(str(tmp_path), "abc")
-    writer.header({"id": "abc", "labels": {"k": "v"}}, {"proc_rss": rss})
+    writer.header({"id": "abc", "name": "x", "labels": {"k": "v"}}, {"proc_rss": rss})
     writer.window(10.0, 3, {"proc_rss": [20, 15], "state": {"S": 0.5, "R": 0.5}}, [{"pid": 7, "cmd": "x"}])
     writer.window(20.0, 1, {"proc_rss": 18}, [])
     writer.window(30.0, 2, {"cmd": "sh", "proc_rss": 19}, [{"pid": 8}, {"pid": 9}])
-    record: Any = {"id": "abc", "usage": {}}
+    record = a_record("abc")
     writer.record(record)
     writer.close()
     journal = read_journal(writer.path)
     expected = {
         "schema": SCHEMA,
         "id": "abc",
+        "name": "x",
         "labels": {"k": "v"},
         "measurements": {
             "proc_rss": {
@@ -81,12 +84,11 @@ def test_a_torn_record_is_no_record(tmp_path: Path) -> None:
     ids=["half", "too long", "too short", "no UTF-8"],
 )
 def test_a_corrupt_window_in_the_middle_costs_only_itself_and_is_told(tmp_path: Path, line: bytes) -> None:
-    path = written(tmp_path, HEADER, A, b"[1.0,1,5]", line, b"[2.0,1,6]", b'{"record":{"id":"abc"}}')
+    path = written(tmp_path, HEADER, A, b"[1.0,1,5]", line, b"[2.0,1,6]", RECORD)
     journal = read_journal(path)
     assert [5, 6] == [window.cells["a"] for window in journal.windows]
     assert [f"{path}: line 4 cannot be read and was skipped"] == journal.problems
-    record: Any = {"id": "abc"}
-    assert record == journal.record
+    assert a_record("abc") == journal.record
 
 
 @pytest.mark.parametrize(
@@ -114,9 +116,8 @@ def test_a_journal_of_another_schema_is_refused_with_advice(tmp_path: Path) -> N
     path = written(tmp_path, b'{"schema":"jobmeter.journal/9"}')
     with pytest.raises(StoreError) as refused:
         read_journal(path)
-    assert f"{path}: written as jobmeter.journal/9, this version reads {SCHEMA}. Upgrade jobmeter." == str(
-        refused.value
-    )
+    expected = f"{path}: line 1 is written as 'jobmeter.journal/9', this version reads {SCHEMA}. Upgrade jobmeter."
+    assert expected == str(refused.value)
 
 
 @pytest.mark.parametrize("line", [b"", b"[1.0,1,5]", b'{"id":"abc"}', b'{"schema":"jobmeter.jour', b"\0\0\0", b"\xff"])

@@ -25,14 +25,16 @@ LAUNCH = Path(ROOT, "src", "jobmeter", "launch")
 
 @functools.cache
 def built_anew() -> str:
-    if shutil.which("gcc") is None or os.uname().machine != "x86_64":
-        missing("needs gcc on x86_64")
-    recipe = Path(ROOT, "Makefile").read_text().replace("\\\n", " ")
-    (flags,) = re.findall(r"^SHEPHERD_FLAGS := (.*)$", recipe, re.MULTILINE)
-    target = f"{tempfile.mkdtemp()}/shepherd"
-    words = ["gcc", *flags.split(), "-fcf-protection=none", "-o", target, str(LAUNCH / "shepherd.c")]
-    subprocess.run(words, check=True)
-    return target
+    """Both, by the Makefile; the folder. Skips the test where the compiler that it names is not there."""
+    folder = tempfile.mkdtemp()
+    for kind in ("x86_64", "aarch64"):
+        words = ["make", "-s", f"build-shepherd-{kind}", f"SHEPHERDS={folder}"]
+        built = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        if built.returncode:
+            if "needs " in built.stdout:
+                missing(built.stdout.strip())
+            pytest.fail(built.stderr)
+    return folder
 
 
 def start_of(kind: str) -> list[str]:
@@ -40,7 +42,7 @@ def start_of(kind: str) -> list[str]:
     if kind == "python":
         return [sys.executable, "-S", "-E", str(LAUNCH / "shepherd.py")]
     if kind == "built anew":
-        return [built_anew()]
+        return [f"{built_anew()}/shepherd-{os.uname().machine}"]
     binary = str(LAUNCH / f"shepherd-{kind}")
     if os.uname().machine == kind:
         return [binary]
@@ -206,3 +208,38 @@ def test_a_process_begins_at_the_size_of_the_compiled_shepherd() -> None:
 def test_the_committed_shepherds_were_built_from_the_committed_source() -> None:
     digest, name = (LAUNCH / "shepherd.built-from").read_text().split()
     assert hashlib.sha256((LAUNCH / name).read_bytes()).hexdigest() == digest, "make shepherd"
+
+
+@pytest.mark.parametrize("kind", ["x86_64", "aarch64"])
+def test_a_committed_shepherd_is_byte_for_byte_what_its_source_compiles_to(kind: str) -> None:
+    name = f"shepherd-{kind}"
+    assert Path(built_anew(), name).read_bytes() == (LAUNCH / name).read_bytes(), "make shepherd"
+
+
+def test_another_compiler_than_the_named_one_is_reported(tmp_path: Path) -> None:
+    words = ["make", "-s", "check-shepherd", f"REBUILT={tmp_path}", "SHEPHERD_GCC=1.2.3"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "shepherd-x86_64: needs " in done.stdout
+    assert " 1.2.3, here it is " in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["heeded", "ignored"])
+@KINDS
+def test_children_that_the_caller_ignores_are_ignored_by_the_job_alone(kind: str, ignored: bool) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    try:
+        flock = Flock(kind, "/bin/grep", "SigIgn", "/proc/self/status")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    flock.hear()
+    flock.go()
+    exited = flock.hear()  # so it could wait for its child
+    assert exited is not None
+    assert exited.kind == EXITED
+    flock.go()
+    while flock.hear() is not None:
+        pass
+    signals = int(flock.finish().split()[1], 16)
+    assert ignored == bool(signals >> (signal.SIGCHLD - 1) & 1)

@@ -68,7 +68,13 @@ class Watched:
     """A watch on a clock of its own, and what it reported."""
 
     def __init__(
-        self, sources: dict[str, Source], *, window: float = NEVER, interval: float = NEVER, per_process: bool = False
+        self,
+        sources: dict[str, Source],
+        *,
+        window: float = NEVER,
+        interval: float = NEVER,
+        per_process: bool = False,
+        fine: bool = False,
     ) -> None:
         self.windows: list[Window] = []
         self.samples: list[Sample] = []
@@ -79,6 +85,7 @@ class Watched:
             MEASUREMENTS,
             interval=interval,
             window=window,
+            fine=fine,
             on_window=self.windows.append,
             on_sample=self.samples.append,
             on_peek=self.peeks.append,
@@ -213,18 +220,30 @@ class Peeking(Pulsing):
         return {"level": self.levels.pop(0)}
 
 
-def test_between_samples_the_levels_are_peeked_at_and_weigh_until_the_next_look() -> None:
+def test_between_samples_the_levels_are_peeked_at_and_change_in_the_middle_between_two_looks() -> None:
     source = Peeking(100, 300, 100)
     watched = Watched({"s": source})
-    for number, seconds in enumerate((0.005, 1.005, 2.005)):
+    for number, seconds in enumerate((0.005, 0.205, 0.605)):
         source.pulse = number
         watched.tick_at(seconds)
-    watched.clock.now = watched.watch.started + 5.005
+    watched.clock.now = watched.watch.started + 1.0
     watched.watch.finish(Ending())
     level = watched.watch.summary()["level"]
     assert [100, 300, 100] == [peek.values["level"] for peek in watched.peeks]
-    # 100 for 1 s, 300 for 1 s, 100 for 3 s
-    assert (300, 140, 100) == (level["peak"], level["mean"], level["min"])
+    # 300 from 0.105 s to 0.405 s, 100 for the rest of a second
+    assert (300, 160, 100) == (level["peak"], level["mean"], level["min"])
+
+
+def test_a_level_did_not_change_while_the_job_did_not_run() -> None:
+    source = Peeking(100, 300)
+    watched = Watched({"s": source})
+    for seconds, pulse in ((0.005, 1), (0.3, 1), (0.5, 1), (0.7, 2)):
+        source.pulse = pulse
+        watched.tick_at(seconds)
+    watched.clock.now = watched.watch.started + 1.0
+    watched.watch.finish(Ending())
+    # 100 until 0.6 s, the middle between the last look at which it had not run and the next one
+    assert (2, 180) == (len(watched.peeks), watched.watch.summary()["level"]["mean"])
 
 
 def test_a_job_that_did_not_run_is_not_peeked_at_and_its_level_holds() -> None:
@@ -234,6 +253,66 @@ def test_a_job_that_did_not_run_is_not_peeked_at_and_its_level_holds() -> None:
         watched.tick_at(seconds)
     watched.watch.finish(Ending())
     assert (1, 100) == (len(watched.peeks), watched.watch.summary()["level"]["mean"])
+
+
+class Counting(Script):
+    """A source whose peeks read a level and a counter, and whose samples read another level besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pulse = self.level = 0
+
+    def cpu_nanoseconds(self) -> int:
+        return self.pulse
+
+    def peek(self, moment: Moment) -> Readings:
+        return {"level": self.level, "total": self.pulse}
+
+    def read(self, moment: Moment) -> Readings:
+        return {"level": self.level, "total": self.pulse, "other": 1}
+
+    def finish(self, moment: Moment, ending: Ending) -> Readings:
+        return {"total": self.pulse}
+
+
+def fine_windows(*looks: tuple[float, int, int], window: float = 10.0, fine: bool = True) -> list[Window]:
+    """The windows of a job that had so much CPU time and such a level at these times, one sample being at 10 ms."""
+    source = Counting()
+    watched = Watched({"s": source}, window=window, fine=fine)
+    for seconds, source.pulse, source.level in looks:
+        watched.tick_at(seconds)
+    watched.watch.finish(Ending())
+    return [window._replace(seconds=round(window.seconds, 3)) for window in watched.windows]
+
+
+def test_fine_windows_have_what_peeks_read_and_whole_ones_the_rest_too() -> None:
+    windows = fine_windows((0.01, 1, 100), (0.016, 3, 200), (0.033, 7, 300), (0.07, 9, 300))
+    assert [
+        (0.016, 1, {"level": [200, 119], "total": 3}),  # 100 for 13 ms, 200 for 3 ms
+        (0.033, 1, {"level": [300, 250], "total": 4, "other": 1}),
+        (0.07, 1, {"level": 300, "total": 2, "other": 1}),
+        (0.07, 1, {"level": 300, "total": 0, "other": 1}),
+    ] == [(w.seconds, w.samples, w.cells) for w in windows]
+
+
+def test_a_time_in_which_nothing_ran_is_a_window_of_its_own_when_the_job_runs_again() -> None:
+    quiet = [(0.1 + number / 10, 5, 100) for number in range(5)]
+    windows = fine_windows((0.01, 1, 100), (0.09, 5, 100), *quiet, (0.55, 8, 900))
+    (held,) = [w for w in windows if w.seconds == 0.5]
+    assert {"level": 100, "total": 0} == held.cells
+    assert [900, 500] == next(w.cells["level"] for w in windows if w.seconds == 0.55)
+
+
+def test_fine_windows_add_up_to_the_run() -> None:
+    looks = [(0.01 * number, number * number, 100 + number) for number in range(1, 90)]
+    fine, coarse = fine_windows(*looks), fine_windows(*looks, fine=False)
+    assert len(fine) > 30 > 2 >= len(coarse)
+    assert [89 * 89] * 2 == [sum(w.cells.get("total", 0) for w in windows) for windows in (fine, coarse)]  # type: ignore[misc]
+
+
+def test_a_window_that_was_requested_has_no_finer_ones() -> None:
+    looks = [(0.05 * number, number, number) for number in range(1, 100)]
+    assert {1.0, 2.0, 3.0, 4.0} >= {float(int(w.seconds)) for w in fine_windows(*looks, window=1.0, fine=False)}
 
 
 def test_without_a_pulse_every_peek_reads() -> None:
@@ -264,7 +343,8 @@ def test_levels_end_with_the_job_however_late_the_last_reading_is() -> None:
     watched.clock.now += 98
     watched.watch.finish(Ending())
     level = watched.watch.summary()["level"]
-    assert (200, 100, 3) == (level["mean"], level["min"], watched.watch.summary()["total"]["total"])
+    # 100 for half a second, 300 for one and a half
+    assert (250, 100, 3) == (level["mean"], level["min"], watched.watch.summary()["total"]["total"])
 
 
 def test_a_rate_stands_for_the_time_before_it() -> None:
@@ -283,8 +363,8 @@ def test_a_level_goes_on_into_the_next_window() -> None:
     for seconds in (1.0, 1.5, 4.0):
         watched.clock.now = watched.watch.started + seconds
         watched.watch.sample_now()
-    # Of the second window 0.5 s at 100 and 2.5 s at 300; at its very end the level is 0.
-    assert [{"level": 100}, {"level": [300, 267]}] == watched.cells()
+    # Of the second window 0.25 s at 100, 1.5 s at 300, and 1.25 s at 0.
+    assert [{"level": 100}, {"level": [300, 158]}] == watched.cells()
 
 
 def test_the_last_window_has_the_level_the_job_ended_with() -> None:

@@ -1,4 +1,4 @@
-"""What `--report` writes is byte for byte what `show --json` prints, and what the journal holds."""
+"""What `--report` writes is byte for byte what `show --json` prints: what the journal holds, with the findings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,10 +45,17 @@ def test_the_report_of_a_run_is_what_show_prints(words: list[str], capfd: pytest
     assert report == shown(store, "last", capfd)
 
 
+def test_findings_are_in_both(capfd: pytest.CaptureFixture[str]) -> None:
+    store, report = run("--memory", "20m", words=[sys.executable, "-c", "x = bytearray(60 << 20)"])
+    (finding,) = parse_record(report)["findings"]
+    assert ("over_memory", "problem") == (finding["kind"], finding["severity"])
+    assert report == shown(store, "last", capfd)
+
+
 def test_labels_and_arguments_that_are_no_utf_8_are_the_same_in_both(capfd: pytest.CaptureFixture[str]) -> None:
     odd = os.fsdecode(b"caf\xe9\n")
     store, report = run("--label", f"dish={odd}", "--name", odd, words=["true", odd])
-    assert (odd, odd) == (parse_record(report)["labels"]["dish"], parse_record(report)["name"])
+    assert ("caf�e9\n", "caf�e9\n") == (parse_record(report)["labels"]["dish"], parse_record(report)["name"])
     assert report == shown(store, "last", capfd)
 
 
@@ -87,7 +95,10 @@ def test_what_show_prints_of_a_job_of_a_workflow_is_what_its_journal_holds(
     assert {"good", "bad"} == {record["name"] for record in records if record is not None}
     for record in records:
         assert record is not None
-        assert as_json(record) + "\n" == shown(str(place.store), record["id"], capfd)
+        printed = shown(str(place.store), record["id"], capfd)
+        findings = json.loads(printed)["findings"]
+        whole: Any = {**record, "findings": findings}
+        assert as_json(whole) + "\n" == printed
 
 
 def test_the_report_of_a_container_is_what_show_prints(docker: Engine, capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,9 +18,10 @@ from jobmeter.cli.main import main
 from jobmeter.model import Quality, Status
 from jobmeter.record.schema import as_text, run_schema
 from jobmeter.record.schema_files import path_of, read_schema
+from jobmeter.record.validate import check_record as problem_of
 from tests.records import check_journals, check_record, parse_record, violations
 from tests.running import ROOT, command_line, environment, meter, workplace
-from tests.store.kept import kept
+from tests.store.kept import one_file
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_fields_that_a_later_version_adds_are_allowed(measured: Any, place: str)
         ("outcome", {"status": "failed", "signal": 1}, "'exit_code' is a required property"),
         ("outcome.exit_code", "0", "'0' is not valid under any of the given schemas"),
         ("usage", "absent", "'usage' is a required property"),
-        ("usage.cpu_seconds.value", float("inf"), "greater than the maximum"),
+        ("usage.cpu_seconds.value", 2**63, "greater than the maximum"),
         ("usage.cpu_seconds.value", None, "None is not of type 'number'"),
         ("usage.cpu_seconds.value", True, "True is not of type 'number'"),
         ("usage.cpu_seconds.quality", "good", "'good' is not one of"),
@@ -119,8 +120,10 @@ def test_fields_that_a_later_version_adds_are_allowed(measured: Any, place: str)
     ],
 )
 def test_what_is_no_record_is_refused(measured: Any, path: str, value: Any, words: str) -> None:
-    (violation,) = violations(changed(measured, path, value))
+    wrong = changed(measured, path, value)
+    (violation,) = violations(wrong)
     assert words in violation
+    assert problem_of(wrong) is not None
 
 
 def test_a_number_too_large_for_a_float_is_refused(measured: Any) -> None:
@@ -136,7 +139,8 @@ def test_nan_is_no_json(measured: Any) -> None:
 
 @pytest.mark.no_records
 def test_a_journal_with_a_record_that_does_not_follow_it_fails_its_test(tmp_path: Path, measured: Any) -> None:
-    kept(tmp_path, changed(measured, "host.cpus", "two"))
+    wrong = changed(measured, "host.cpus", "two")
+    one_file(tmp_path, "wrong", [{"schema": "jobmeter.journal/1", "id": wrong["id"]}, {"record": wrong}])
     with pytest.raises(AssertionError, match=r"\$\.host\.cpus: 'two' is not of type 'integer'"):
         check_journals(str(tmp_path))
 

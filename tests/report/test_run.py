@@ -66,7 +66,7 @@ def test_a_figure_that_may_be_incomplete_says_at_least_and_not_at_most() -> None
         "memory_peak_bytes": figure(GIB, "rusage_maxrss", "at least"),
     }
     assert [
-        "  CPU        at least 5.00 s [at least, proc]",
+        "  CPU        at least 5 s [at least, proc]",
         "  memory     at least 1 GiB at the peak [at least, rusage]",
     ] == summary_lines(record(usage), None)[1:]
 
@@ -108,8 +108,8 @@ def test_of_one_that_is_measured_no_longer_nothing_is_left() -> None:
         ({"memory_peak_bytes": figure(4 * GIB, "cgroup_mem_peak")}, {"memory_bytes": 4 * GIB}, "oom",
          ["  too little out of memory with the 4 GiB requested"]),
         ({"memory_peak_bytes": figure(GIB, "cgroup_mem_peak")}, {"memory_bytes": 8 * GIB}, "completed",
-         ["  too much   requested 8.00 GB, used 1.00 GB at most: 6.75 GB less would free 0.0231 GB-h a run"]),
-        ({}, {"runtime_seconds": 10.0}, "completed", ["  too little Runtime 12.30 s of the 10.00 s requested"]),
+         ["  too much   requested 8 GiB, used 1 GiB at most: 6.8 GiB less would free 0.0232 GiB-h a run"]),
+        ({}, {"runtime_seconds": 10.0}, "completed", ["  too little Runtime 12.30 s of the 10 s requested"]),
         ({"memory_peak_bytes": figure(3 * GIB, "cgroup_mem_peak")}, {"memory_bytes": 4 * GIB}, "completed", []),
     ],
 )  # fmt: skip

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from jobmeter.analyse.size import Advice, advise
+from jobmeter.analyse.size.advice import Advice
+from jobmeter.analyse.size.predictor import advise
 from jobmeter.report.size_formats import FORMATS, iso_duration, memory_word, render_sizes, slurm_time
 from jobmeter.units import parse_bytes, parse_seconds
 
@@ -32,7 +33,7 @@ def documents(form: str, *advised: Advice) -> list[Any]:
 @pytest.mark.parametrize("form", FORMATS)
 def test_each_of_several_jobs_is_named_in_a_comment(form: str) -> None:
     text = render_sizes(form, [advice("one"), advice("two words\n")])
-    assert ["# one", "# two words?"] == re.findall(r"^ *(# (?:one|two words\?))$", text, re.MULTILINE)
+    assert ["one", r"two words\n"] == re.findall(r"^ *(?:#|//) (one|two words\\n)$", text, re.MULTILINE)
 
 
 def test_slurm_takes_the_lines_of_a_batch_script() -> None:
@@ -108,3 +109,44 @@ def test_yaml_is_an_entry_of_our_specs() -> None:
 def test_what_is_not_known_is_left_out(form: str) -> None:
     unknown = advise("train", [{"id": "a", "name": "train", "status": "completed", "wall_seconds": 5.0}])
     assert "None" not in render_sizes(form, [unknown])
+
+
+def followed(feature: str = "bytes") -> list[Advice]:
+    """A job whose memory is 100 MiB and 50 bytes for each byte of its input."""
+    rows = [
+        {
+            "id": f"r{number}", "name": "align", "status": "completed", "wall_seconds": 60.0,
+            "memory_peak_bytes": 100 * 2**20 + 50 * number * 10**6, "memory_quality": "exact",
+            "labels": {feature: str(number * 10**6)},
+        }
+        for number in range(1, 31)
+    ]  # fmt: skip
+    return [advise("align", rows)]
+
+
+def test_nextflow_retries_with_more_and_follows_the_input() -> None:
+    plain = render_sizes("nextflow", followed("mesh"))
+    assert re.search(r"withName: 'align' \{\n.*memory \{ \d+\.MB \* task\.attempt \}", plain, re.DOTALL)
+    assert "time { 62.s * task.attempt }" in plain
+    assert "task.exitStatus in [137, 140] ? 'retry' : 'finish'" in plain
+    assert plain.count("{") == plain.count("}")
+    closure = next(line for line in render_sizes("nextflow", followed()).splitlines() if "new MemoryUnit" in line)
+    match = re.search(r"Math\.max\((\S+) \+ (\S+) \* inputBytes,", closure)
+    assert match is not None
+    base, scale = float(match[1]), float(match[2])
+    for size in (1e6, 2e7, 3e7):
+        assert 1 <= (base + scale * size) / (100 * 2**20 + 50 * size) < 1.3
+
+
+def test_snakemake_gives_functions_of_attempt_and_input() -> None:
+    plain = render_sizes("snakemake", followed("mesh"))
+    assert re.search(r"mem_mib=lambda wildcards, attempt: \d+ \* attempt,", plain)
+    text = next(line for line in render_sizes("snakemake", followed()).splitlines() if "mem_mib" in line)
+    function = eval(text.strip().removeprefix("mem_mib=").rstrip(","))
+
+    class Input:
+        size = 2 * 10**7
+
+    once, twice = (function(None, Input, attempt) for attempt in (1, 2))
+    assert 1 <= once * 2**20 / (100 * 2**20 + 50 * Input.size) < 1.3
+    assert 2 * once == twice

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from jobmeter.store.index.database import open_index
 from tests.running import ROOT
-from tests.store.kept import ids, opened
+from tests.store.kept import five, ids, kept, opened
 from tests.waiting import LONG
 
 WRITERS = 16
@@ -69,3 +72,22 @@ def test_two_who_find_a_damaged_index_at_once_both_answer_right(tmp_path: Path) 
         ]
         told = [process.communicate() for process in asked]
         assert [(5, "")] * 4 == [(len(json.loads(out)), err) for out, err in told]
+
+
+@pytest.mark.parametrize("words", [("label", "aaa1", "a=b"), ("rm", "--yes", "aaa1"), ("gc", "--older-than", "1d")])
+def test_a_command_that_waits_for_the_lock_of_the_index_says_so(tmp_path: Path, words: tuple[str, ...]) -> None:
+    kept(tmp_path, *five())
+    other = open_index(str(tmp_path / "index.db"))
+    other.exec_driver_sql("BEGIN IMMEDIATE")
+    command = [sys.executable, "-m", "jobmeter", *words, "--store", str(tmp_path)]
+    settings = {**os.environ, "PYTHONPATH": f"{ROOT}/src"}
+    with subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as waits:
+        assert waits.stderr is not None
+        lines = iter(waits.stderr.readline, "")
+        assert any(
+            line == f"jobmeter: {tmp_path}/index.db: another program holds its lock; waiting for it\n" for line in lines
+        )
+        other.exec_driver_sql("ROLLBACK")
+        rest = waits.stderr.read()
+        assert waits.wait(LONG) == 0, rest
+    assert "holds its lock" not in rest

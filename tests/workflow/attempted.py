@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.model import Outcome, Status
 from jobmeter.workflow.attempts import Attempt
 
@@ -21,4 +22,5 @@ def an_attempt(number: int, status: str = "completed", *, attempt: int = 1, seco
         "started": f"2026-01-31T12:00:{second:02}.000Z",
     }
     unknown = dict.fromkeys(name for name in Attempt._fields if name not in about)
-    return Attempt(**{**about, **unknown, **more})
+    figures = tuple(more.pop(figure.name, None) for figure in HEADLINE)
+    return Attempt(**{**about, **unknown, "figures": figures, **more})

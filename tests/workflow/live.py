@@ -15,16 +15,20 @@ import pytest
 
 from jobmeter.engines import load_engine
 from jobmeter.engines.contract import Engine
+from tests.celery_workers import shared_worker
 from tests.engines.packages import install_pipe
 from tests.parts import missing
 from tests.running import NOBODY, become, readable_copy
-from tests.waiting import LONG, wait_for
+from tests.waiting import LONG, lives, wait_for
 
 SITE = next(path for path in sys.path if path.endswith("site-packages"))
 
 
 ON_BOTH_ENGINES = pytest.mark.parametrize("place", ["local", "pipe"], indirect=True)
 """Runs a test on the local engine, and on one whose jobs run in other processes."""
+
+ON_EVERY_ENGINE = pytest.mark.parametrize("place", ["local", "pipe", "celery"], indirect=True)
+"""Runs a test on every engine, also on one behind a broker, whose jobs go on when their runner is killed."""
 
 
 class Place:
@@ -46,9 +50,16 @@ class Place:
         """The engine for this process."""
         sys.path.append(str(self.packages))
         try:
-            return load_engine(self.engine)
+            return load_engine(self.engine, self.engine_options())
         finally:
             sys.path.remove(str(self.packages))
+
+    def engine_options(self) -> dict[str, str]:
+        """Where the engine finds its workers."""
+        if self.engine != "celery":
+            return {}
+        worker = shared_worker()
+        return {"broker": worker.broker, "queue": worker.queue}
 
     def write(self, text: str, name: str = "spec.yaml") -> Path:
         path = self.folder / name
@@ -57,6 +68,7 @@ class Place:
 
     def command(self, *words: str) -> list[str]:
         engine = ["--engine", self.engine] if words[0] == "run" and self.engine != "local" else []
+        engine += [f"--{name}={value}" for name, value in self.engine_options().items()] if engine else []
         return [*_jobmeter(self._user), "workflow", words[0], "--store", str(self.store), *engine, *words[1:]]
 
     def environment(self) -> dict[str, str]:
@@ -136,15 +148,6 @@ def _jobmeter(user: int | None) -> list[str]:
     return [*become(user), python, "-m", "jobmeter"]
 
 
-def lives(pid: int) -> bool:
-    """Whether a process can still run."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 def running_in(folder: Path) -> list[str]:
     """The command lines of all processes whose working directory is the folder or below it."""
     found = []
@@ -172,4 +175,7 @@ def kill(runner: subprocess.Popen[str], number: int = signal.SIGKILL) -> int:
     return runner.returncode
 
 
-__all__ = ["LONG", "NOBODY", "ON_BOTH_ENGINES", "Place", "guard_of", "kill", "lives", "running_in", "wait_for"]
+__all__ = [
+    "LONG", "NOBODY", "ON_BOTH_ENGINES", "ON_EVERY_ENGINE", "Place", "guard_of", "kill", "lives", "running_in",
+    "wait_for",
+]  # fmt: skip

@@ -1,25 +1,29 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobmeter.engines.contract import Capacity
+from jobmeter.engines.contract import Capabilities, Capacity, Task
+from jobmeter.engines.local import LocalEngine
 from jobmeter.model import Outcome, Status, Value
 from jobmeter.workflow.attempts import Attempt
-from jobmeter.workflow.directory import RunDirectory
+from jobmeter.workflow.directory import RunDirectory, new_run
 from jobmeter.workflow.plan import Job, Monitor, Plan
 from jobmeter.workflow.progress import Progress, copied
-from jobmeter.workflow.run import Running, RunOptions, WorkflowRun
+from jobmeter.workflow.run import Running, WorkflowRun
+from jobmeter.workflow.task_maker import RunOptions
+from tests.waiting import wait_for
 from tests.workflow.jobs import a_job, a_sweep
 
 
 def attempt(job: Job, status: str = "completed", seconds: float = 10.0, number: int = 1) -> Attempt:
     outcome = Outcome(Status(status), 0 if status == "completed" else 1)
-    figures: list[Any] = [None] * 11
-    return Attempt(job.number, job.name, job.step, number, f"run{job.number}", outcome, "", seconds, *figures)
+    unknown: list[Any] = [None] * 7
+    return Attempt(job.number, job.name, job.step, number, f"run{job.number}", outcome, "", seconds, (), *unknown)
 
 
 class Steered(WorkflowRun):
@@ -33,7 +37,7 @@ class Steered(WorkflowRun):
         self.begin()
 
     def begin(self) -> None:
-        for job in self.scheduler.startable():
+        for job in self.scheduler.startable(0.0):
             self.running[job.number] = Running(job, 1, 0.0, job.requirement)
 
     def end(self, number: int, status: str = "completed", seconds: float = 10.0, *, again: bool = False) -> None:
@@ -107,6 +111,49 @@ def test_a_running_job_shows_what_it_uses_of_what_it_asked_for(tmp_path: Path) -
 def test_what_is_not_measured_is_not_shown_as_zero(tmp_path: Path) -> None:
     (job,) = Progress(Steered(tmp_path, [a_job(1, cpus=1)]), done=0).look().running
     assert (None, None, None) == (job.cpu_percent, job.memory_bytes, job.cpu_share)
+
+
+class QueueEngine(LocalEngine):
+    """This machine, with a queue in front of it: tasks begin when a test says so."""
+
+    capabilities = Capabilities(has_queue=True)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: list[Task] = []
+
+    def start(self, task: Task) -> None:
+        self.queue.append(task)
+
+    def begin_next(self) -> None:
+        super().start(self.queue.pop(0))
+
+
+def test_a_job_in_the_queue_of_its_engine_is_queued_and_not_running(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    words = ["sh", "-c", f"until [ -e {gate} ]; do sleep 0.01; done"]
+    jobs = [a_job(number)._replace(command=words) for number in (1, 2)]
+    directory = new_run(str(tmp_path), "demo")
+    plan = Plan("demo", "", "", "/spec.yaml", Monitor(), False, jobs)
+    engine = QueueEngine()
+    run = WorkflowRun(plan, directory, RunOptions(str(tmp_path), Capacity()), engine=engine)
+    progress = Progress(run, done=0)
+    runner = threading.Thread(target=run.run, daemon=True)
+    runner.start()
+    wait_for(lambda: len(engine.queue) == 2, "both jobs in the queue")
+    view = progress.look()
+    assert {"completed": 0, "running": 0, "queued": 2, "waiting": 0} == view.counts
+    assert (0, []) == (view.settled, view.running)
+    engine.begin_next()
+    wait_for(lambda: progress.look().counts["running"] == 1, "the first job to run")
+    view = progress.look()
+    assert {"completed": 0, "running": 1, "queued": 1, "waiting": 0} == view.counts
+    assert ["job1"] == [job.name for job in view.running]
+    engine.begin_next()
+    wait_for(lambda: progress.look().counts["running"] == 2, "the second job to run")
+    gate.touch()
+    runner.join()
+    assert {"completed": 2, "running": 0, "waiting": 0} == progress.look().counts
 
 
 class Restless:

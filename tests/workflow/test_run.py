@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,8 +22,9 @@ from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.directory import new_run
 from jobmeter.workflow.plan import Job
 from jobmeter.workflow.resume import fingerprint
-from jobmeter.workflow.run import Listener, Result, Running, RunOptions, WorkflowRun
+from jobmeter.workflow.run import Listener, Result, Running, WorkflowRun
 from jobmeter.workflow.task_log import StartedTask
+from jobmeter.workflow.task_maker import RunOptions
 from tests.waiting import wait_for
 from tests.workflow.live import ON_BOTH_ENGINES, Place, running_in
 from tests.workflow.spec.writing import plan_of
@@ -343,6 +345,7 @@ jobs:
 
 def test_a_store_that_cannot_be_written_is_one_error_and_nothing_starts(place: Place) -> None:
     run = a_run(place, "jobs: [{name: a, command: 'touch began'}]")
+    shutil.rmtree(place.store / "journal", ignore_errors=True)
     (place.store / "journal").touch()
     with pytest.raises(StoreError):
         run.run()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 import jobmeter
+from jobmeter.cli.main import main
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.service import WorkflowOptions, claim, execute, is_done, prepare_resume, prepare_run
@@ -27,6 +30,28 @@ def test_plots_that_the_spec_requests_are_drawn_whoever_runs_it(place: Place, wa
     else:
         assert jobmeter.run_workflow(place.write(PLOTTED), store=str(place.store)).succeeded
     assert "<html" in (place.store / "workflows/drawn/1/plots.html").read_text()
+
+
+@pytest.mark.parametrize("way", ["command", "api"])
+def test_a_time_series_is_left_as_a_database_that_plot_opens(place: Place, way: str) -> None:
+    spec = """
+name: sampled
+resource_monitor: {granularity: time_series, sample_interval_seconds: 0.05}
+jobs: [{name: a, command: sleep 0.5}, {name: b, command: sleep 0.5, blocked_by: [a]}]
+"""
+    path = place.store / "workflows/sampled/1/resources.db"
+    if way == "command":
+        done = place.run(spec)
+        assert (0, True) == (done.returncode, f"samples: {path}" in done.stderr)
+    else:
+        assert jobmeter.run_workflow(place.write(spec), store=str(place.store)).succeeded
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for number, name in ((1, "a"), (2, "b")):
+            names = database.execute("SELECT job_name FROM job_resource_samples WHERE job_id = ?", (number,)).fetchall()
+            assert {(name,)} == set(names)
+    page = path.with_name("page")
+    assert 0 == main(["plot", str(path), "--job-ids", "2", "-o", str(page)])
+    assert "<html" in next(page.iterdir()).read_text()
 
 
 def test_no_plots_are_tried_of_what_is_not_measured(place: Place) -> None:
@@ -49,7 +74,7 @@ def test_a_name_that_another_spec_has_is_a_warning_of_both(place: Place) -> None
     [
         ({"cpus": 0}, "--cpus: 0 is not"),
         ({"cpus": -1.0}, "--cpus"),
-        ({"memory": 0}, "--memory"),
+        ({"memory": 0}, "memory: "),
         ({"gpus": -1}, "--gpus"),
     ],
 )

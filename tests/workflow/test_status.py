@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.settled import SettledJob
 from jobmeter.workflow.status import WorkflowStatus, status_of
 from tests.workflow.attempted import an_attempt
 
@@ -19,8 +21,8 @@ CHAIN: dict[str, Any] = {
 }
 
 
-def status(*attempts: Attempt, being_run: bool = False) -> WorkflowStatus:
-    return status_of(CHAIN, attempts, being_run=being_run)
+def status(*attempts: Attempt, being_run: bool = False, settled: Sequence[SettledJob] = ()) -> WorkflowStatus:
+    return status_of(CHAIN, attempts, being_run=being_run, settled=settled)
 
 
 def statuses(found: WorkflowStatus) -> list[str]:
@@ -69,7 +71,21 @@ def test_what_an_earlier_runner_left_undone_waits_for_the_present_one(ended: str
     before = an_attempt(1, ended, second=1)
     assert ["waiting"] * 4 == statuses(status(before, being_run=True))
     again = an_attempt(1, ended, attempt=2, second=20)
-    assert ended == status(before, again, being_run=True).jobs[0].status
+    assert ended == status(before, again, being_run=True, settled=[SettledJob(1, 2, ended)]).jobs[0].status
+
+
+def test_a_job_that_failed_and_is_tried_again_waits_and_so_does_what_needs_it() -> None:
+    first = an_attempt(1, "oom")
+    assert ["waiting"] * 4 == statuses(status(first, being_run=True))
+    given_up = status(first, being_run=True, settled=[SettledJob(1, 1, "oom")])
+    assert ["oom", "blocked", "blocked", "waiting"] == statuses(given_up)
+
+
+@pytest.mark.parametrize("being_run", [True, False])
+def test_what_needs_a_job_that_was_cancelled_alone_is_blocked(being_run: bool) -> None:
+    found = status(an_attempt(1, "cancelled"), being_run=being_run, settled=[SettledJob(1, 1, "cancelled", "request")])
+    assert ["cancelled", "blocked", "blocked", "waiting"] == statuses(found)
+    assert "needs a, which was cancelled" == found.jobs[1].reason
 
 
 def test_an_attempt_at_a_job_that_left_the_spec_is_no_job_of_it() -> None:

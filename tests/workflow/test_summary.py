@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.workflow.summary import Recovered, cost, recovered, summarise, totals
+from jobmeter.workflow.summary import cost, summarise, totals
 from tests.workflow.attempted import an_attempt
-from tests.workflow.jobs import a_job, a_sweep
+from tests.workflow.jobs import a_job
 
 GIB = 2**30
 HOUR = 3600.0
@@ -14,7 +14,7 @@ def test_totals_are_sums_over_every_attempt_failed_ones_too() -> None:
     first = an_attempt(1, "oom", wall_seconds=HOUR, cpu_seconds=HOUR / 2, cpus=2.0, memory_mean_bytes=GIB)
     second = an_attempt(1, attempt=2, wall_seconds=HOUR, cpu_seconds=HOUR, cpus=2.0, memory_mean_bytes=3 * GIB)
     found = totals([first, second])
-    assert (1.5, 4.0, 4.0) == pytest.approx((found.core_hours, found.core_hours_asked, found.gb_hours))
+    assert (1.5, 4.0, 4.0) == pytest.approx((found.core_hours, found.core_hours_requested, found.gb_hours))
     assert found.cpu_efficiency == pytest.approx(1.5 / 4)
 
 
@@ -53,24 +53,3 @@ def test_the_costliest_kept_most_from_others() -> None:
     assert [idle, busy, modest] == summarise(jobs, [nothing, modest, busy, idle]).costliest
     assert [idle] == summarise(jobs, [modest, busy, idle], most=1).costliest
     assert (80.0, 40.0) == (cost(idle), cost(busy))
-
-
-def test_a_step_that_needed_more_than_its_spec_says_is_told_with_the_most_that_any_took() -> None:
-    jobs = a_sweep(1, 3, step="train", memory_bytes=GIB, runtime_seconds=60)
-    attempts = [
-        an_attempt(1, step="train", memory_bytes=GIB, runtime_seconds=60),
-        an_attempt(2, "oom", step="train", memory_bytes=GIB, runtime_seconds=60),
-        an_attempt(2, step="train", attempt=2, memory_bytes=1.5 * GIB, runtime_seconds=60),
-        an_attempt(3, step="train", attempt=3, memory_bytes=2.25 * GIB, runtime_seconds=90),
-    ]
-    assert [Recovered("train", 3, 2.25 * GIB, 90)] == recovered(jobs, attempts)
-
-
-def test_what_was_given_up_gives_no_advice() -> None:
-    jobs = [a_job(1, memory_bytes=GIB)]
-    assert [] == recovered(jobs, [an_attempt(1, "oom", attempt=2, memory_bytes=2 * GIB)])
-
-
-def test_one_that_only_ran_twice_took_no_more_than_it_asked_for() -> None:
-    jobs = [a_job(1, memory_bytes=GIB)]
-    assert [] == recovered(jobs, [an_attempt(1, attempt=2, memory_bytes=GIB)])

@@ -8,21 +8,25 @@ from typing import Any, NamedTuple
 
 from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.analyse.permutation import CONFIDENCE, evidence
-from jobmeter.units import text
+from jobmeter.units import text, without_unit
 
 
 class Measure(NamedTuple):
     """A headline figure, and whether more of it is worse."""
 
     key: str
-    name: str
+    name: str  # as in headings
     unit: str
     worse: bool  # False: neither more nor less is better
 
 
 MEASURES = (
-    Measure("wall_seconds", "wall time", "seconds", True),
-    *(Measure(figure.name, figure.heading, figure.unit, figure.is_cost) for figure in HEADLINE if figure.in_compare),
+    Measure("wall_seconds", "wall", "seconds", True),
+    *(
+        Measure(figure.name, without_unit(figure.name), figure.unit, figure.is_cost)
+        for figure in HEADLINE
+        if figure.in_compare
+    ),
 )
 
 
@@ -94,7 +98,7 @@ def _difference(measure: Measure, before: list[float], after: list[float], thres
 
 
 def in_words(difference: Difference) -> str:
-    """One sentence: `memory peak rose by 31 % (95 % interval 25 to 37 %, p < 0.001): a regression`."""
+    """One sentence: `memory_peak rose by 31 % (95 % interval 25 to 37 %, p < 0.001): a regression`."""
     name, verdict = difference.measure.name, difference.verdict
     if difference.difference == 0:
         return f"{name}: the same"

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import ceil
+from typing import Any
 
-from jobmeter.analyse.check import Line
-from jobmeter.analyse.estimate import BEYOND_LIMIT
-from jobmeter.analyse.resource import CPU, MEMORY, Resource
+from jobmeter.analyse.overuse import Verdict, cpu_step
+from jobmeter.analyse.resource import CPU, GPU, MEMORY, Resource
 from jobmeter.analyse.rounding import round_memory, round_runtime
+from jobmeter.analyse.size.observation import BEYOND_LIMIT
 from jobmeter.model import Requirement
 
 ABOVE = 1.1
-"""At least so many times what was used is requested."""
+"""So many times what was used is requested where the advice is less: it may leave out an old run that took long."""
 
 
-def corrections(violations: Iterable[Line], advised: Requirement, requested: Requirement) -> Requirement:
+def corrections(violations: Iterable[Verdict], advised: Requirement, requested: Requirement) -> Requirement:
     """What to request of the resources that were over-used; None for the others, which stay as they are.
 
-    It is what is advised, above everything in the violations, and never less than is requested already.
+    It is what is advised, if that is above everything in the violations, and never less than is requested already.
     """
-    needs: dict[Resource, float] = {}
-    for line in violations:
-        above = BEYOND_LIMIT if line.cause else 1.0 if line.resource is CPU else ABOVE
-        needs[line.resource] = max(needs.get(line.resource, 0.0), line.used / line.resource.each * above)
-    amounts = {}
-    for resource, need in needs.items():
+    most_used: dict[Resource, float] = {}
+    met: set[Resource] = set()
+    for verdict in violations:
+        used = verdict.used / verdict.resource.each
+        most_used[verdict.resource] = max(most_used.get(verdict.resource, 0.0), used)
+        met |= {verdict.resource} if verdict.cause else set()
+    amounts: dict[str, Any] = {}
+    for resource, used in most_used.items():
         advice, today = getattr(advised, resource.field) or 0, getattr(requested, resource.field) or 0
-        if resource is CPU:
-            amounts[resource.field] = max(advice or ceil(need), today)
-        else:
-            rounded = round_memory(need) if resource is MEMORY else round_runtime(need)
-            amounts[resource.field] = max(rounded, advice, today)
+        if not advice or (resource not in (CPU, GPU) and advice <= used):
+            advice = _above(used, resource, today, BEYOND_LIMIT if resource in met else ABOVE)
+        amounts[resource.field] = max(advice, today)
     return Requirement(**amounts)
+
+
+def _above(used: float, resource: Resource, today: float, times: float) -> float:
+    if resource is GPU:
+        return ceil(used)
+    if resource is CPU:
+        step = cpu_step(today)
+        return round(ceil(used / step) * step, 1)
+    return round_memory(used * times) if resource is MEMORY else round_runtime(used * times)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
+from jobmeter.analyse.finding import Finding
+from jobmeter.analyse.gpu_findings import gpu_findings
 from jobmeter.analyse.outcome import in_words, outcome_of, signal_name, without_shepherd
 from jobmeter.analyse.overuse import Verdict, met_limit, overuses
-from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
+from jobmeter.analyse.resource import CPU, GPU, MEMORY, RUNTIME
+from jobmeter.analyse.stalls import stall_findings
 from jobmeter.analyse.stored_run import StoredRun, of_record
 from jobmeter.analyse.timeline import WindowSample
 from jobmeter.analyse.waste import wasted_requests
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Status
 from jobmeter.record.read import measured
 from jobmeter.units import text
@@ -18,20 +21,15 @@ from jobmeter.units import text
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
-_WORDS = {MEMORY: "memory", CPU: "CPU", RUNTIME: "time"}
+_WORDS = {MEMORY: "memory", CPU: "CPU", RUNTIME: "time", GPU: "GPUs"}
 _FEW = 8
 _GROWTH = 1.3
 _STEADY = 0.9
+SHORTEST_GROWTH = 8.0
+"""Seconds. What grows for less is a job that loads, and no leak. Of a shorter run, no finding needs the windows."""
+_POINTS = 20
+"""So many are looked at, evenly over the run."""
 _THROTTLED = 0.05
-
-
-class Finding(NamedTuple):
-    """One thing to report."""
-
-    # oom, over_memory, over_cpus, over_runtime, under_memory, under_cpus, growth, throttled, left, shepherd, incomplete
-    kind: str
-    severity: str  # problem or hint
-    text: str
 
 
 def findings(record: Record, samples: Sequence[WindowSample] = ()) -> list[Finding]:
@@ -43,6 +41,8 @@ def findings(record: Record, samples: Sequence[WindowSample] = ()) -> list[Findi
         *_under(run),
         *_growth(samples),
         *_throttled(record),
+        *stall_findings(record),
+        *gpu_findings(record),
         *_left(record),
         *_shepherd_killed(record),
         *_incomplete(record),
@@ -100,7 +100,11 @@ def _over_text(verdict: Verdict) -> str:
     if verdict.cause is not None:
         return f"It was stopped at the {requested} that it requested."
     used = ("at least " if verdict.at_least else "") + text(verdict.used, unit)
-    return f"It used more {words} than it requested: {used} of {requested} ({verdict.used / verdict.requested:.0%})."
+    return f"It used more {words} than it requested: {used} of {requested} ({_share(verdict.used, verdict.requested)})."
+
+
+def _share(used: float, requested: float) -> str:
+    return text(100 * used / requested, "percent")
 
 
 def _under(run: StoredRun) -> list[Finding]:
@@ -109,7 +113,7 @@ def _under(run: StoredRun) -> list[Finding]:
         Finding(
             f"under_{waste.resource.key}",
             "hint",
-            f"It used {waste.used / waste.requested:.0%} of the {_WORDS[waste.resource]} it requested: "
+            f"It used {_share(waste.used, waste.requested)} of the {_WORDS[waste.resource]} it requested: "
             f"{text(waste.used * waste.resource.each, waste.resource.unit)} of "
             f"{text(waste.requested * waste.resource.each, waste.resource.unit)}.",
         )
@@ -119,16 +123,27 @@ def _under(run: StoredRun) -> list[Finding]:
 
 def _growth(samples: Sequence[WindowSample]) -> list[Finding]:
     """Memory that grows along a straight line to the end, as a leak does."""
-    points = [(s.seconds, s.memory_bytes) for s in samples if s.memory_bytes is not None]
+    points = _spread([(s.seconds, s.memory_bytes) for s in samples if s.memory_bytes is not None])
     # The start is left out: every job grows while it loads.
     points = points[len(points) // 5 :]
-    if len(points) < _FEW or points[0][1] <= 0 or points[-1][1] < _GROWTH * points[0][1]:
+    if len(points) < _FEW or points[-1][0] - points[0][0] < SHORTEST_GROWTH:
+        return []
+    if points[0][1] <= 0 or points[-1][1] < _GROWTH * points[0][1]:
         return []
     slope, straight = line_through(points)
     if slope <= 0 or straight < _STEADY:
         return []
     per_hour = text(slope * 3600, "bytes")
     return [Finding("growth", "hint", f"Its memory grew steadily to the end, by {per_hour} an hour: a leak would.")]
+
+
+def _spread(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """About `_POINTS` of them, evenly apart: windows are shorter at the start of a job than later."""
+    chosen: list[tuple[float, float]] = []
+    for point in points:
+        if not chosen or point[0] - chosen[-1][0] >= points[-1][0] / _POINTS:
+            chosen.append(point)
+    return chosen
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -6,11 +6,11 @@ it stays small, and needs the standard library alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
 from jobmeter.analyse import headline
 from jobmeter.analyse.headline import CpuSpan, Described, Figure, Measured, Summary, first_figure
+from jobmeter.light_typing import NamedTuple
 from jobmeter.model import Quality
 
 
@@ -94,10 +94,38 @@ HEADLINE: tuple[HeadlineFigure, ...] = (
         summary=SummaryPart("disk", "{} written", "{} written", names_source=False),
     ),
     HeadlineFigure(
+        "network_rx_bytes", "bytes", "received", headline.NETWORK_RX, "total",
+        summary=SummaryPart("network", "{} received", "at least {} received"),
+    ),
+    HeadlineFigure(
+        "network_tx_bytes", "bytes", "sent", headline.NETWORK_TX, "total",
+        summary=SummaryPart("network", "{} sent", "at least {} sent"),
+    ),
+    HeadlineFigure(
         "processes_peak", "count", "processes", headline.PROCESSES, "peak",
         summary=SummaryPart("processes", "{} at most", names_source=False), is_cost=False, grows_unseen=False,
     ),
+    HeadlineFigure(
+        "instructions_per_cycle", "count", "IPC", ("perf_instructions", "perf_cycles"), "mean",
+        headline.instructions_per_cycle, is_cost=False, grows_unseen=False,
+    ),
+    HeadlineFigure("gpu_seconds", "seconds", "GPU time", headline.GPU_SECONDS, "total", summary=SummaryPart("GPU")),
+    HeadlineFigure(
+        "gpu_memory_peak_bytes", "bytes", "GPU memory", headline.GPU_MEMORY, "peak",
+        summary=SummaryPart("GPU", "{} of its memory at most", "at least {} of its memory at the peak"),
+    ),
+    HeadlineFigure(
+        "gpus_peak", "count", "GPUs", headline.GPUS, "peak", requested="gpus", is_cost=False, grows_unseen=False,
+    ),
+    HeadlineFigure(
+        "energy_joules", "joules", "energy", headline.ENERGY, "total", headline.energy, summary=SummaryPart("energy"),
+    ),
 )  # fmt: skip
+
+
+def memory_first(figures: Iterable[HeadlineFigure]) -> list[HeadlineFigure]:
+    """As tables have them: a narrow terminal has no room for the last, and memory is what jobs fail for."""
+    return sorted(figures, key=lambda figure: figure.unit != "bytes")
 
 
 def requested_amount(figure: HeadlineFigure, requirement: Mapping[str, float]) -> float | None:
@@ -122,6 +150,8 @@ def usage(
     measured = Measured(summary, described, wall_seconds, cpu_span)
     figures = {}
     for row in HEADLINE:
+        if row.reduce is None and summary.keys().isdisjoint(row.sources):
+            continue
         figure = row.of(measured)
         if figure is not None:
             at_least = row.grows_unseen and not complete

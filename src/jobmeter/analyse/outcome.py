@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
 
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Outcome, Status
 
 if TYPE_CHECKING:

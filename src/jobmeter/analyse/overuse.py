@@ -5,6 +5,7 @@ SQL a superset of the runs that it finds. A run used more than it requested of
 
     memory    when its peak is above the request by 1 % or more, or it ran out of the memory that it requested
     runtime   when its wall time is above the request by 1 % or more, or it was stopped there
+    GPUs      when it had processes on more of them
     CPUs      when its mean or a peak is above the request by more than the accounts of CPU time can be wrong, and the
               kernel did not enforce the request as a limit
 """
@@ -12,10 +13,10 @@ SQL a superset of the runs that it finds. A run used more than it requested of
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
 
 from jobmeter.analyse.resource import CPU, RESOURCES, Resource
 from jobmeter.analyse.stored_run import StoredRun
+from jobmeter.light_typing import NamedTuple
 from jobmeter.model import Quality
 
 LEAST_OVER = 1.0
@@ -59,7 +60,7 @@ def judge(run: StoredRun, resource: Resource, min_over: float = LEAST_OVER) -> V
     if met_limit(run, resource):
         # It would have used more: by how much is not known.
         return Verdict(resource, requested, max(used or 0, requested), True, True, resource.cause)
-    if used is None:
+    if used is None or is_shared(run, resource):
         return None
     is_over = used > requested and percent_over(used, requested) >= min_over
     if is_over and resource is CPU:
@@ -90,7 +91,14 @@ def is_at_least(run: StoredRun, resource: Resource) -> bool:
     """
     if resource is CPU and run.get("cpu_mean_percent") == used_amount(run, CPU) is not None:
         return True
-    return bool(resource.quality) and run.get(resource.quality) == Quality.AT_LEAST.value
+    if not resource.quality:
+        return resource.used in run.get("at_least", ())
+    return bool(run.get(resource.quality) == Quality.AT_LEAST.value)
+
+
+def is_shared(run: StoredRun, resource: Resource) -> bool:
+    """Whether what is known is not of the run alone, so that it may have used less."""
+    return bool(resource.quality) and run.get(resource.quality) == Quality.SHARED.value
 
 
 def met_limit(run: StoredRun, resource: Resource) -> bool:
@@ -111,7 +119,7 @@ def is_over_cpus(run: StoredRun, requested: float) -> bool:
     return CPU.key not in run.get("enforced", ()) and uses_more_cpus(run, requested)
 
 
-def uses_more_cpus(run: StoredRun, cpus: float, peak_over: float = PEAK_OVER) -> bool:
+def uses_more_cpus(run: StoredRun, cpus: float) -> bool:
     """Whether a run is sure to have used more than so many CPUs, whichever moments its CPU time was read at.
 
     Of two things one must hold:
@@ -120,7 +128,7 @@ def uses_more_cpus(run: StoredRun, cpus: float, peak_over: float = PEAK_OVER) ->
       The mean is the CPU time of the whole run over its wall time: gaps between readings have no part in it.
     - A peak is further above them than a limit around the job and counters that lag behind can make it. A peak is the
       CPU time between two readings over the time between them, a second or more, and never too high for late readings
-      (`collectors.rate`). But a limit that others set lets through one share more than its rate (`peak_over`), and the
+      (`collectors.rate`). But a limit that others set lets through one share more than its rate (`PEAK_OVER`), and the
       kernel adds to a counter once a tick: what a reading missed of each CPU the next one finds (`TICK_LAG`). A run
       shorter than a second has no such peak.
     """
@@ -130,19 +138,27 @@ def uses_more_cpus(run: StoredRun, cpus: float, peak_over: float = PEAK_OVER) ->
         return True
     if peak is None or (wall and wall < _SPAN):
         return False
-    return bool(peak > peak_over * limit + TICK_LAG * ceil(cpus))
+    return bool(peak > PEAK_OVER * limit + TICK_LAG * ceil(cpus))
 
 
-def needed_cpus(run: StoredRun) -> float:
-    """The fewest whole CPUs that are enough for the run; of one within its request, never more than that.
+def needed_cpus(run: StoredRun, step: float | None = None) -> float:
+    """The fewest CPUs that are enough for the run; of one within its request, never more than that.
 
-    Here no limit lets through a share more: a job shall have what it used.
+    They are counted in steps: whole CPUs, or tenths where a part of one is requested. Here no limit lets through a
+    share more: a job shall have what it used. A whole CPU more is advised only if it is sure to be used.
     """
-    cpus = 1
-    most = max(run.get("cpu_peak_percent") or 0.0, run.get("cpu_mean_percent") or 0.0)
-    while cpus < ceil(most / 100) and uses_more_cpus(run, cpus, peak_over=1.0):
-        cpus += 1
+    step = cpu_step(run.get(CPU.requested)) if step is None else step
+    most = max(run.get("cpu_peak_percent") or 0.0, run.get("cpu_mean_percent") or 0.0) / 100
+    enough = max(ceil(round(most / step, 6)), 1)
+    if step == 1.0:
+        enough = next((n for n in range(1, enough) if not uses_more_cpus(run, n)), enough)
+    cpus = round(enough * step, 1)
     verdict = judge(run, CPU)
     if verdict is not None and not verdict.is_over:
-        return float(min(cpus, verdict.requested / CPU.each))
-    return float(cpus)
+        return min(cpus, verdict.requested / CPU.each)
+    return cpus
+
+
+def cpu_step(requested: float | None) -> float:
+    """What a request of CPUs is rounded to: fractions stay fractions."""
+    return 1.0 if requested is None or requested == int(requested) else 0.1

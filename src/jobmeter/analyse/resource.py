@@ -1,9 +1,8 @@
-"""The resources that a job requests: memory, CPUs and time."""
+"""The resources that a job requests: memory, CPUs, time and GPUs."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from jobmeter.light_typing import NamedTuple
 from jobmeter.model import Status
 
 
@@ -11,7 +10,7 @@ class Resource(NamedTuple):
     """One resource, and the fields of a stored run that describe it."""
 
     name: str  # for people
-    key: str  # memory, cpus, runtime
+    key: str  # memory, cpus, runtime, gpus
     unit: str
     field: str  # of a requirement
     requested: str  # the field with what was requested
@@ -31,4 +30,5 @@ RUNTIME = Resource(
     "Runtime", "runtime", "seconds", "runtime_seconds", "requirement_runtime_seconds", 1, "wall_seconds", "",
     Status.TIMEOUT, "timeout",
 )  # fmt: skip
-RESOURCES = (MEMORY, CPU, RUNTIME)
+GPU = Resource("GPU", "gpus", "count", "gpus", "requirement_gpus", 1, "gpus_peak", "", None, "")
+RESOURCES = (MEMORY, CPU, RUNTIME, GPU)

@@ -1,21 +1,20 @@
-"""Amounts that people would write: rounded up, never down."""
+"""Amounts that people would write: rounded up, never down, and finely where they are small."""
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, frexp
 
 _MIB = 2**20
-_GIB = 2**30
-LEAST_MEMORY = 16 * _MIB
+LEAST_MEMORY = 8 * _MIB
 LEAST_RUNTIME = 5.0
 """Seconds. What a machine that is busy with something else can take for nothing at all."""
+_STEPS = 128
+"""A step is at most this part of the amount."""
 
 
 def memory_step(amount: float) -> int:
-    """Below 1 GiB 16 MiB, below 8 GiB 128 MiB, above half a GiB."""
-    if amount <= _GIB:
-        return 16 * _MIB
-    return 128 * _MIB if amount <= 8 * _GIB else _GIB // 2
+    """A power of two: 1 MiB below 256 MiB, and above it no more than 1/128 of the amount."""
+    return max((1 << frexp(max(amount, 1.0))[1] - 1) // _STEPS, _MIB)
 
 
 def round_memory(amount: float) -> int:
@@ -24,8 +23,8 @@ def round_memory(amount: float) -> int:
 
 
 def round_runtime(seconds: float) -> float:
-    """Up to full seconds below 2 minutes, minutes below 2 hours, 5 minutes above; at least `LEAST_RUNTIME`."""
-    step = 1 if seconds <= 120 else 60 if seconds <= 7200 else 300
+    """Up to full seconds below 10 minutes, 10 seconds below 2 hours, minutes above; at least `LEAST_RUNTIME`."""
+    step = 1 if seconds <= 600 else 10 if seconds <= 7200 else 60
     return max(float(_up(seconds, step)), LEAST_RUNTIME)
 
 

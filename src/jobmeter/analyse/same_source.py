@@ -49,6 +49,16 @@ def from_same_source(a: Sequence[Record], b: Sequence[Record], figure: str) -> S
     return NoCommonSource(", ".join(sources_a), ", ".join(sources_b))
 
 
+def comparable_values(record: Record, figure: str) -> dict[str, float]:
+    """A figure of one run by every measurement that has it, the best first: for runs that are not all there yet."""
+    field, keys = _SOURCES[figure]
+    return {
+        key: float(measured(record, key)[field])
+        for key in keys
+        if field in measured(record, key) and _is_comparable(key, [record])
+    }
+
+
 def _sources(records: Sequence[Record], figure: str) -> list[str]:
     return sorted({figures(record)[figure]["from"] for record in records if figure in figures(record)})
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobmeter.analyse.headline_table import HEADLINE
+from jobmeter.analyse.cost import JOULES_PER_KWH, NO_FACTORS, Factors, costs
+from jobmeter.analyse.headline_table import HEADLINE, memory_first
 from jobmeter.model import Status
 
 
@@ -14,12 +15,11 @@ class SpreadFigure(NamedTuple):
 
     name: str
     unit: str
-    heading: str
 
 
 SPREAD_FIGURES = (
-    SpreadFigure("wall_seconds", "seconds", "wall time"),
-    *(SpreadFigure(figure.name, figure.unit, figure.heading) for figure in HEADLINE if figure.in_stats),
+    SpreadFigure("wall_seconds", "seconds"),
+    *(SpreadFigure(figure.name, figure.unit) for figure in memory_first(row for row in HEADLINE if row.in_stats)),
 )
 SPREAD = tuple(figure.name for figure in SPREAD_FIGURES)
 UNENDED = (Status.RUNNING, Status.DETACHED)
@@ -27,13 +27,15 @@ UNENDED = (Status.RUNNING, Status.DETACHED)
 LEVELS = {"p50": 0.5, "p95": 0.95, "max": 1.0}
 
 _HOUR = 3600.0
-_GB = 2.0**30
+_GIB = 2.0**30
 
+
+_ENERGY = ("energy_joules", "gpu_seconds")
 
 RunFigures = tuple[Any, ...]
-"""Of one run: its group, then FIGURES in their order; None is "not measured" or "not requested"."""
+"""Of one run: its group, its source, then FIGURES in their order; None is "not measured" or "not requested"."""
 FIGURES = tuple(
-    dict.fromkeys(("status", "wall_seconds", "cpu_seconds", "memory_mean_bytes", "requirement_cpus", *SPREAD))
+    dict.fromkeys(("status", "wall_seconds", "cpu_seconds", "memory_mean_bytes", "requirement_cpus", *_ENERGY, *SPREAD))
 )
 
 
@@ -45,9 +47,11 @@ class GroupTotals(NamedTuple):
     completed: int
     wall_seconds: float | None
     cpu_seconds: float | None
-    byte_seconds: float | None  # mean memory, times the time it was held
+    byte_seconds: float | None  # mean memory, or its peak where no mean is known, times the time it was held
     requested_cpu_seconds: float | None  # CPUs requested, times the time they were held
     used_of_requested: float | None  # CPU time of the runs that requested CPUs
+    energy_joules: float | None = None
+    gpu_seconds: float | None = None
 
 
 Spread = dict[str, float]
@@ -56,6 +60,7 @@ Spread = dict[str, float]
 
 class GroupStatistics(NamedTuple):
     group: str | None  # None: runs without the label
+    source: str  # figures of different tools are never of one group
     totals: GroupTotals
     spreads: dict[str, Spread]
 
@@ -89,8 +94,8 @@ def total(columns: Mapping[str, Sequence[Any]]) -> GroupTotals:
     ]
     held = [
         level * seconds
-        for level, seconds in zip(columns["memory_mean_bytes"], wall)
-        if level is not None and seconds is not None
+        for mean, peak, seconds in zip(columns["memory_mean_bytes"], columns["memory_peak_bytes"], wall)
+        if (level := peak if mean is None else mean) is not None and seconds is not None
     ]
     return GroupTotals(
         runs=len(statuses),
@@ -101,6 +106,8 @@ def total(columns: Mapping[str, Sequence[Any]]) -> GroupTotals:
         byte_seconds=_sum(held),
         requested_cpu_seconds=_sum([seconds for seconds, _ in requested]),
         used_of_requested=_sum([used for _, used in requested]),
+        energy_joules=_sum(columns["energy_joules"]),
+        gpu_seconds=_sum(columns["gpu_seconds"]),
     )
 
 
@@ -117,31 +124,29 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def group(figures: Iterable[RunFigures]) -> list[GroupStatistics]:
-    """The statistics of each group, those of most runs first."""
-    groups: dict[str | None, list[RunFigures]] = {}
+    """The statistics of each group and source, those of most runs first."""
+    groups: dict[tuple[str | None, str], list[RunFigures]] = {}
     for run in figures:
-        members = groups.get(run[0])
+        key = (run[0], run[1])
+        members = groups.get(key)
         if members is None:
-            members = groups[run[0]] = []
+            members = groups[key] = []
         members.append(run)
     statistics = []
-    for name, members in groups.items():
-        columns = dict(zip(FIGURES, list(zip(*members))[1:]))
+    for (name, source), members in groups.items():
+        columns = dict(zip(FIGURES, list(zip(*members))[2:]))
         spreads = {figure: spread([v for v in columns[figure] if v is not None]) for figure in SPREAD}
         measured = {figure: levels for figure, levels in spreads.items() if levels}
-        statistics.append(GroupStatistics(name, total(columns), measured))
+        statistics.append(GroupStatistics(name, source, total(columns), measured))
     return most_first(statistics)
 
 
 def most_first(groups: Iterable[GroupStatistics]) -> list[GroupStatistics]:
-    return sorted(groups, key=lambda group: (-group.totals.runs, group.group or ""))
+    return sorted(groups, key=lambda group: (-group.totals.runs, group.group or "", group.source))
 
 
-def rates(totals: GroupTotals) -> dict[str, float]:
-    """What follows from the sums: counts, success rate, core-hours, GB-hours, efficiency; absent where unmeasured.
-
-    A GB is 2^30 bytes, as in Slurm and everywhere here.
-    """
+def rates(totals: GroupTotals, factors: Factors = NO_FACTORS) -> dict[str, float]:
+    """What follows from the sums: counts, success rate, hours, energy, efficiency, costs; absent where unmeasured."""
     values: dict[str, float] = {"runs": totals.runs}
     if totals.ended:
         values["success_rate"] = totals.completed / totals.ended
@@ -150,8 +155,18 @@ def rates(totals: GroupTotals) -> dict[str, float]:
     if totals.cpu_seconds is not None:
         values["core_hours"] = totals.cpu_seconds / _HOUR
     if totals.byte_seconds is not None:
-        values["gb_hours"] = totals.byte_seconds / _GB / _HOUR
+        values["gb_hours"] = totals.byte_seconds / _GIB / _HOUR
     if totals.requested_cpu_seconds and totals.used_of_requested is not None:
         values["core_hours_asked"] = totals.requested_cpu_seconds / _HOUR
         values["cpu_efficiency"] = totals.used_of_requested / totals.requested_cpu_seconds
-    return values
+    if totals.gpu_seconds is not None:
+        values["gpu_hours"] = totals.gpu_seconds / _HOUR
+    if totals.energy_joules is not None:
+        values["energy_kwh"] = totals.energy_joules / JOULES_PER_KWH
+    return values | costs(values, factors)
+
+
+def rounded_rates(totals: GroupTotals, factors: Factors = NO_FACTORS) -> dict[str, float]:
+    """The rates as they are printed for programs."""
+    values = rates(totals, factors)
+    return {name: value if isinstance(value, int) else round(value, 6) for name, value in values.items()}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
+from jobmeter.light_typing import TYPE_CHECKING, Any
 from jobmeter.model import Quality
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PROCESSES, Described, Summary
+from jobmeter.light_typing import Any, NamedTuple
 from jobmeter.model import Gauge, Kind
 
 _COUNTERS = tuple(key for key in CPU_SECONDS if not key.startswith("rusage_"))
@@ -15,6 +15,11 @@ _MORE, _TICK = 1.05, 0.05
 """CPU time that is more than this, times and plus another, is not the same: counters of /proc lag behind by ticks."""
 _SHORTEST = 0.1
 """Seconds of a window below which its CPU time makes no rate: clocks and counters are read one after the other."""
+
+
+Counters = dict[str, tuple[float, float]]
+"""Of a run: the end of the last window that made a rate of a counter, and what it grew by since then."""
+_NEVER = (0.0, 0.0)
 
 
 class WindowSample(NamedTuple):
@@ -36,20 +41,32 @@ class Sampler:
         self._other = _first(
             columns, [key for key in _COUNTERS if not key.startswith("perf_")] if may_be_partial else []
         )
+        self._counter_key = "" if self._counter is None else columns[self._counter]
+        self._other_key = "" if self._other is None else columns[self._other]
         self._percent = _first(columns, CPU_PERCENT)
         self._memory = _first(columns, MEMORY_MEAN)
         self._processes = _first(columns, PROCESSES)
 
-    def take(self, seconds: float, lasted: float, values: Sequence[Any]) -> WindowSample:
-        """The sample of a window that ended at `seconds` and lasted so long; `values` in the order of the columns."""
+    def take(self, seconds: float, counters: Counters, values: Sequence[Any]) -> WindowSample:
+        """The sample of a window that ended at `seconds`; `values` in the order of the columns.
+
+        `counters` is of the run: fine windows are too short for a rate, and have only the counters that are read often.
+        """
         cpu = memory = processes = None
-        if 0 < lasted < _SHORTEST and lasted < seconds:
-            pass  # the last window may be a moment long, too short for a rate
-        elif self._counter is not None and lasted > 0:
-            used = values[self._counter]
-            if self._other is not None and values[self._other] > used * _MORE + _TICK:
-                used = values[self._other]
-            cpu = round(100 * used / lasted, 2)
+        if self._counter is not None:
+            since, before = counters.get(self._counter_key, _NEVER)
+            used, lasted = before + values[self._counter], seconds - since
+            if self._other is not None:
+                # Both are of the same time only where both were in the window before.
+                since_other, before = counters.get(self._other_key, _NEVER)
+                other = before + values[self._other] if since_other == since else 0.0
+                counters[self._other_key] = (seconds, 0.0)
+                used = other if other > used * _MORE + _TICK else used
+            if lasted >= _SHORTEST or lasted == seconds > 0:
+                cpu = round(100 * used / lasted, 2)
+                counters[self._counter_key] = (seconds, 0.0)
+            else:
+                counters[self._counter_key] = (since, used)
         elif self._percent is not None:
             cpu = level(values[self._percent])[1]
         if self._memory is not None:
@@ -63,11 +80,41 @@ class Sampler:
 
 def samples(windows: Iterable[tuple[float, Mapping[str, Any]]]) -> list[WindowSample]:
     """The samples of a run, from `(seconds, cells)` of its windows."""
-    taken, before = [], 0.0
+    taken: list[WindowSample] = []
+    samplers: dict[tuple[str, ...], Sampler] = {}
+    counters: Counters = {}
     for seconds, cells in windows:
-        taken.append(Sampler(list(cells)).take(seconds, seconds - before, list(cells.values())))
-        before = seconds
+        numbers = {key: cell for key, cell in cells.items() if _is_numeric(cell)}
+        columns = tuple(numbers)
+        if columns not in samplers:
+            samplers[columns] = Sampler(columns)
+        try:
+            taken.append(samplers[columns].take(seconds, counters, list(numbers.values())))
+        except TypeError:
+            taken.append(WindowSample(seconds, None, None, None))  # a counter with two values
     return taken
+
+
+def highest_in_shares(points: Sequence[tuple[float, float]], count: int, end: float) -> list[float]:
+    """The highest value in each of `count` equal shares of the time until `end`.
+
+    A value holds from the point before it to its own, and the last one to the end.
+    """
+    shares: list[float] = []
+    index = 0
+    for number in range(1, count + 1):
+        until = end * number / count
+        first = index
+        while index < len(points) - 1 and points[index][0] < until:
+            index += 1
+        shares.append(max(value for _, value in points[first : index + 1]))
+    return shares
+
+
+def _is_numeric(cell: Any) -> bool:
+    """Whether it is of a gauge or a counter; of a key that its run does not describe, it may be anything."""
+    parts = cell if isinstance(cell, list) and len(cell) == 2 else [cell]
+    return all(isinstance(part, (int, float)) for part in parts)
 
 
 def level(cell: Any) -> tuple[float, float]:
@@ -82,17 +129,16 @@ def _first(columns: Sequence[str], keys: Sequence[str]) -> int | None:
 def summarise(windows: Iterable[tuple[float, Mapping[str, Any]]], described: Described) -> Summary:
     """The `measurements` of a record, from `(seconds, cells)` of windows alone; they keep no p95 and no minimum."""
     summary: Summary = {}
-    weights: dict[str, float] = {}
-    before = 0.0
+    covered: dict[str, float] = {}  # the end of the last window that has the key, until which its cells reach
     for seconds, cells in windows:
-        lasted, before = max(seconds - before, 0.0), seconds
         for key, cell in cells.items():
             about = described.get(key)
             if about is None or cell is None:
                 continue
             entry = summary.setdefault(key, {"unit": about["unit"], "kind": about["kind"]})
-            weights[key] = weights.get(key, 0.0) + lasted
-            _add(entry, about, cell, lasted / weights[key] if weights[key] else 1.0)
+            lasted = max(seconds - covered.get(key, 0.0), 0.0)
+            covered[key] = seconds
+            _add(entry, about, cell, lasted / seconds if seconds else 1.0)
     return summary
 
 

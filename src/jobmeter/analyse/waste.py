@@ -1,20 +1,20 @@
 """The rule of waste: what jobs requested and did not use, and what a smaller request would free.
 
 `check`, `show` and the summaries of `run` and of workflows all go by it. A request is wasted when completed runs of
-some length used less than half of it, by figures that are sure, and enough less could be requested to be worth it. Too
-much time requested has no cost.
+some length used less than half of it, by figures that are sure, and enough less could be requested to be worth it. Of
+GPUs, every one that no process was on is wasted. Too much time requested has no cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from jobmeter.analyse.check import job_of
-from jobmeter.analyse.overuse import needed_cpus, used_amount
-from jobmeter.analyse.resource import CPU, MEMORY, RESOURCES, Resource
+from jobmeter.analyse.overuse import is_at_least, needed_cpus, used_amount
+from jobmeter.analyse.resource import CPU, GPU, MEMORY, RESOURCES, Resource
 from jobmeter.analyse.rounding import round_memory
 from jobmeter.analyse.stored_run import StoredRun
+from jobmeter.light_typing import NamedTuple
 from jobmeter.model import Quality
 
 WASTED_BELOW = 0.5
@@ -35,10 +35,10 @@ class Waste(NamedTuple):
     name: str  # the step's, which all jobs of a sweep share
     resource: Resource
     runs: int
-    requested: float  # bytes, or CPUs
+    requested: float  # bytes, CPUs or GPUs
     used: float  # at most
     less: float  # than requested
-    freed: float  # byte-hours or core-hours a run
+    freed: float  # byte-hours, core-hours or GPU-hours a run
 
 
 def wasted_requests(runs: Iterable[StoredRun]) -> list[Waste]:
@@ -53,7 +53,7 @@ def wasted_requests(runs: Iterable[StoredRun]) -> list[Waste]:
         step = job_of(run).step
         if run.get("status") in _MET:
             short_of.add(step)
-        for resource in (MEMORY, CPU):
+        for resource in (MEMORY, CPU, GPU):
             if run.get(resource.requested):
                 groups.setdefault((step, resource, run[resource.requested]), []).append(run)
     wasted = [_waste(*key, group) for key, group in groups.items() if key[0] not in short_of]
@@ -66,12 +66,23 @@ def _waste(name: str, resource: Resource, requested: float, runs: Sequence[Store
         return None
     amounts = [used for used in (used_amount(run, resource) for run in runs) if used is not None]
     used = max(amounts) / resource.each
-    needed = round_memory(used * ROOM) if resource is MEMORY else max(map(needed_cpus, runs))
-    less = requested - needed
-    if used >= WASTED_BELOW * requested or less < (LEAST_MEMORY if resource is MEMORY else LEAST_CPUS):
+    less = requested - _needed(resource, used, runs)
+    is_well_used = resource is not GPU and used >= WASTED_BELOW * requested
+    if is_well_used or less < (LEAST_MEMORY if resource is MEMORY else LEAST_CPUS):
         return None
     hours = sum(run["wall_seconds"] for run in sure) / len(sure) / 3600
     return Waste(name, resource, len(sure), requested, used, less, less * hours)
+
+
+def _needed(resource: Resource, used: float, runs: Sequence[StoredRun]) -> float:
+    if resource is MEMORY:
+        return round_memory(used * ROOM)
+    return used if resource is GPU else max(map(needed_cpus, runs))
+
+
+def _may_be_more(run: StoredRun, resource: Resource) -> bool:
+    """Whether the figure itself is "at least"; a peak of CPU that is the mean is sure enough here."""
+    return is_at_least(run, resource) if resource is GPU else run.get(resource.quality) == Quality.AT_LEAST.value
 
 
 def _is_sure(run: StoredRun, resource: Resource) -> bool:
@@ -79,5 +90,5 @@ def _is_sure(run: StoredRun, resource: Resource) -> bool:
         run.get("status") == "completed"
         and (run.get("wall_seconds") or 0) >= SHORTEST
         and run.get(resource.used) is not None
-        and run.get(resource.quality) != Quality.AT_LEAST.value
+        and not _may_be_more(run, resource)
     )

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.shared.options import Parser, option_type
-from jobmeter.cli.shared.output import warn
+from jobmeter.byte_text import json_text
+from jobmeter.cli.shared.filters import add_filter_options, selection
+from jobmeter.cli.shared.options import Parser, add_store_option, option_type, percentage
+from jobmeter.cli.shared.output import print_line, warn
+from jobmeter.cli.shared.sentences import print_sentences
 from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, print_rewritten, rewrite
 from jobmeter.errors import UsageError
 from jobmeter.settings import positive_whole_number, resolve
 
 if TYPE_CHECKING:
-    from jobmeter.analyse.check import Checked, Line
+    from jobmeter.analyse.check import Checked, JobVerdict
     from jobmeter.cli.shared.spec_edits import Rewritten
     from jobmeter.store import Store
     from jobmeter.store.query.check_subject import Subject
@@ -96,7 +98,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     number = option_type("--run-id", positive_whole_number)
     add("--run-id", metavar="N", type=number, help="which run of the workflow: 1, 2, 3 …")
     add("--all", action="store_true", help="show every job and resource, also those within the request")
-    over = option_type("--min-over", _percent)
+    over = option_type("--min-over", percentage)
     add(
         "--min-over",
         metavar="PERCENT",
@@ -112,49 +114,23 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _percent(words: str) -> float:
-    try:
-        percent = float(words.removesuffix("%"))
-    except ValueError:
-        percent = -1.0
-    if not 0 <= percent < float("inf"):
-        raise UsageError(f"{words!r} is not a percentage")
-    return percent
-
-
 def _fix(store: Store, plan: Plan, chosen: Subject, checked: Checked, *, diff: bool) -> Rewritten:
-    from jobmeter.analyse.correction import corrections
-    from jobmeter.analyse.size import advise
-    from jobmeter.store.query.history import name_histories, workflow_histories
+    from jobmeter.workflow.corrected_requests import corrected_requests
 
     requested = {job.step: job.requirement for job in plan.jobs}
-    over: dict[str, Any] = {}
-    for line in checked.violations:
-        over.setdefault(line.job.step, []).append(line)
-    unknown = sorted(set(over) - set(requested))
-    if unknown:
-        raise UsageError(f"{plan.path}: has no job {unknown[0]!r}. Name the spec of these jobs.")
+    strangers = sorted({each.job.step for each in checked.violations} - set(requested))
+    if strangers:
+        raise UsageError(f"{plan.path}: has no job {strangers[0]!r}. Name the spec of these jobs.")
     workflow = chosen.workflow or store.find_workflow(plan.name)
-    histories = workflow_histories(store, workflow) if workflow else []
-    by_step = {history.name: history for history in histories if history.name in over}
-    sizes = {}
-    for step, lines in over.items():
-        history = by_step.get(step) or next(name_histories(store, step), None)
-        rows, older_peak = (history.rows, history.older_peak) if history else ([], 0.0)
-        advice = advise(step, rows, older_peak=older_peak)
-        if not advice.completed:
-            # What it used until it failed is not what it needs; that it met a limit shows that it needs more.
-            lines = [line for line in lines if line.cause]
-        if lines:
-            sizes[step] = corrections(lines, advice.requirement(), requested[step])
-        else:
-            warn(f"{step}: none of its runs has completed, so what it needs is unknown; its request is not changed")
-    return rewrite(plan, sizes, diff=diff)
+    corrected = corrected_requests(store, workflow, checked.violations, requested)
+    for step in corrected.unknown:
+        warn(f"{step}: none of its runs has completed, so what it needs is unknown; its request is not changed")
+    return rewrite(plan, corrected.sizes, diff=diff)
 
 
 def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
     from jobmeter.analyse.waste import wasted_requests
-    from jobmeter.report.check import failure_object, line_object, opportunity_object
+    from jobmeter.report.check import failure_object, opportunity_object, verdict_object
 
     violations = result.checked.violations
     answer: dict[str, Any] = {
@@ -162,7 +138,7 @@ def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
         "run_id": result.subject.run,
         "total_results": result.runs.total,
         "over_utilization_count": len(violations),
-        "violations": [line_object(line) for line in violations],
+        "violations": [verdict_object(each) for each in violations],
         "failures_count": result.failed,
         "failures": [failure_object(failure) for failure in result.checked.failures],
         "opportunities": [opportunity_object(one) for one in wasted_requests(result.runs.rows)]
@@ -170,19 +146,21 @@ def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
         else [],
     }
     if everything:
-        answer["results"] = [{**line_object(line), "violation": line.is_violation} for line in result.checked.lines]
+        answer["results"] = [
+            {**verdict_object(each), "violation": each.verdict.is_over} for each in result.checked.verdicts
+        ]
     if result.rewritten is not None:
         answer["fix"] = result.rewritten._asdict()
     return answer
 
 
 def _print_json(answer: dict[str, Any]) -> None:
-    """One object per line. `json.dumps` with an indent takes seconds for thousands of them."""
+    """One object per line. `json_text` with an indent takes seconds for thousands of them."""
     parts = []
     for name, value in answer.items():
-        lines = ",\n".join(f"    {json.dumps(entry)}" for entry in value) if isinstance(value, list) else ""
-        parts.append(f"  {json.dumps(name)}: " + (f"[\n{lines}\n  ]" if lines else json.dumps(value)))
-    print("{\n" + ",\n".join(parts) + "\n}")
+        lines = ",\n".join(f"    {json_text(entry)}" for entry in value) if isinstance(value, list) else ""
+        parts.append(f"  {json_text(name)}: " + (f"[\n{lines}\n  ]" if lines else json_text(value)))
+    sys.stdout.write("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def _print(result: CheckResult, *, everything: bool) -> None:
@@ -193,12 +171,12 @@ def _print(result: CheckResult, *, everything: bool) -> None:
         return
     violations = result.checked.violations
     if result.runs.is_all:
-        print(headline(violations, result.checked.tally))
+        print_line(headline(violations, result.checked.tally))
     else:
-        print(headline_of_many(violations, result.runs.total))
-    lines = result.checked.lines if everything else violations
+        print_line(headline_of_many(violations, result.runs.total))
+    lines = result.checked.verdicts if everything else violations
     if lines:
-        print()
+        print_line()
         shown = lines if everything else lines[:_SHOWN]
         _print_lines(shown, with_workflow=result.has_several_workflows)
         if len(shown) < len(lines):
@@ -209,15 +187,15 @@ def _print(result: CheckResult, *, everything: bool) -> None:
         print_rewritten(result.rewritten, diff=False)
 
 
-def _print_lines(lines: Sequence[Line], *, with_workflow: bool) -> None:
+def _print_lines(lines: Sequence[JobVerdict], *, with_workflow: bool) -> None:
     from jobmeter.cli.shared.tables import print_table
-    from jobmeter.report.check import HEADINGS, MAY_BE_CUT, UNITS, WORKFLOW, cells, style, workflow_name
+    from jobmeter.report.check import COLUMNS, WORKFLOW, cells, style, workflow_name
 
-    headings, units, rows = list(HEADINGS), list(UNITS), [cells(line) for line in lines]
+    columns, rows = list(COLUMNS), [cells(line) for line in lines]
     if with_workflow:
-        headings, units = [WORKFLOW, *headings], ["text", *units]
+        columns = [WORKFLOW, *columns]
         rows = [[workflow_name(line.job), *row] for line, row in zip(lines, rows)]
-    print_table(headings, units, rows, may_be_cut=MAY_BE_CUT, style=style)
+    print_table(columns, rows, style=style)
 
 
 def _print_failures(result: CheckResult) -> None:
@@ -227,12 +205,12 @@ def _print_failures(result: CheckResult) -> None:
     if not failures:
         return
     other = " for another reason" if result.checked.violations else ""
-    print(f"\n{'1 job' if count == 1 else f'{count:,} jobs'} failed{other}:")
+    print_line()
+    print_line(f"{'1 job' if count == 1 else f'{count:,} jobs'} failed{other}:")
     shown = failures[: _SHOWN if result.runs.is_all else _HINTS]
-    for line in failure_lines(shown, with_workflow=result.has_several_workflows):
-        print(f"  {line}")
+    print_sentences(f"  {line}" for line in failure_lines(shown, with_workflow=result.has_several_workflows))
     if len(shown) < count:
-        print(f"  … and {count - len(shown):,} more")
+        print_line(f"  … and {count - len(shown):,} more")
 
 
 def _print_opportunities(result: CheckResult) -> None:
@@ -242,8 +220,8 @@ def _print_opportunities(result: CheckResult) -> None:
     some = wasted_requests(result.runs.rows) if result.runs.is_all else []
     if not some:
         return
-    print("\nRequested more than needed:")
-    for one in some[:_HINTS]:
-        print(f"  {opportunity_text(one)}")
+    print_line()
+    print_line("Requested more than needed:")
+    print_sentences(f"  {opportunity_text(one)}" for one in some[:_HINTS])
     if len(some) > _HINTS:
-        print(f"  … and {len(some) - _HINTS:,} more; --json has all")
+        print_line(f"  … and {len(some) - _HINTS:,} more; --json has all")

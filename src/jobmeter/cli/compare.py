@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
+import argparse
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.cli.shared.filters import add_store_option, named_runs
-from jobmeter.cli.shared.options import Parser, option_type
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.options import Parser, add_store_option, fraction, option_type
+from jobmeter.cli.shared.output import print_json, warn
 from jobmeter.errors import UsageError
-from jobmeter.model import Status
 from jobmeter.settings import resolve
 from jobmeter.units import text
 
 if TYPE_CHECKING:
     from jobmeter.analyse.compare import Difference
     from jobmeter.analyse.stored_run import StoredRun
-    from jobmeter.store import Selection, Store
 
 
 def main(arguments: list[str]) -> int:
@@ -28,15 +24,14 @@ def main(arguments: list[str]) -> int:
     parser = Parser(
         "compare",
         "Show what B used compared with A. Each is a run, several separated by commas, or a group: name=GLOB, "
-        "label.KEY=VALUE, or both. Of a group, the runs that completed are compared.",
+        "source=TOOL, label.KEY=VALUE, or several of these. Of a group, the runs that completed are compared.",
     )
     parser.add_argument("a", metavar="A", help="what to compare with")
     parser.add_argument("b", metavar="B", help="what to compare")
-    percent = option_type("--threshold", _percent)
     parser.add_argument(
         "--threshold",
         metavar="PERCENT",
-        type=percent,
+        type=option_type("--threshold", fraction),
         default=0.05,
         help="a smaller change is no regression (default 5)",
     )
@@ -51,18 +46,22 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
 
     from jobmeter.analyse.compare import compare
+    from jobmeter.analyse.pooling import sources_of
     from jobmeter.store import open_store
+    from jobmeter.store.query.groups import runs_of
 
     store = open_store(resolve("store", options.store), warn)
-    a, b = _runs(store, options.a), _runs(store, options.b)
+    a, b = runs_of(store, options.a, warn), runs_of(store, options.b, warn)
+    _refuse_overlap(options, a, b)
     differences = compare(a, b, options.threshold)
+    _print_notes(a, b)
     if options.json:
         comparison = {
-            "a": {"of": options.a, "runs": len(a)},
-            "b": {"of": options.b, "runs": len(b)},
+            "a": {"of": options.a, "runs": len(a), "sources": sources_of(a)},
+            "b": {"of": options.b, "runs": len(b), "sources": sources_of(b)},
             "measures": [difference.as_json() for difference in differences],
         }
-        print(json.dumps(comparison, indent=2))
+        print_json(comparison)
     elif differences:
         print_differences(f"A: {options.a}, {_count(a)}", f"B: {options.b}, {_count(b)}", differences)
     else:
@@ -70,46 +69,23 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _percent(words: str) -> float:
-    try:
-        share = float(words.removesuffix("%")) / 100
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < float("inf"):
-        raise UsageError(f"{words!r} is not a percentage")
-    return share
+def _refuse_overlap(options: argparse.Namespace, a: list[StoredRun], b: list[StoredRun]) -> None:
+    """UsageError when a run is on both sides: the same figures would count for both."""
+    both = {row["id"] for row in a} & {row["id"] for row in b}
+    if both:
+        which = f"run {min(both)} is" if len(both) == 1 else f"{len(both):,} runs are"
+        raise UsageError(f"{which} in both {options.a!r} and {options.b!r}. Name groups that have no run in common.")
 
 
-def _runs(store: Store, words: str) -> list[StoredRun]:
-    """The runs that one side names."""
-    parts = [part.strip() for part in words.split(",") if part.strip()]
-    conditions = [part for part in parts if part.startswith(("name=", "label."))]
-    if not parts or (conditions and len(conditions) < len(parts)):
-        raise UsageError(f"{words!r}: name runs, or a group as name=GLOB or label.KEY=VALUE, not both")
-    if not conditions:
-        return named_runs(store, parts)
-    rows = list(store.runs(_group(conditions)))
-    completed = [row for row in rows if row["status"] == Status.COMPLETED]
-    if not completed:
-        raise UsageError(f"{words!r}: no completed run" if rows else f"{words!r}: no run")
-    if len(completed) < len(rows):
-        warn(f"{words}: {len(rows) - len(completed)} of {len(rows)} runs did not complete and are left out")
-    return completed
+def _print_notes(a: list[StoredRun], b: list[StoredRun]) -> None:
+    """What makes the figures of the two sides less comparable."""
+    from jobmeter.analyse.pooling import notes_on_commands, sources_of
 
-
-def _group(conditions: list[str]) -> Selection:
-    from jobmeter.store import Selection
-
-    names, labels = [], {}
-    for condition in conditions:
-        key, separator, value = condition.partition("=")
-        if not separator:
-            raise UsageError(f"{condition!r} is not label.KEY=VALUE")
-        if key == "name":
-            names.append(value)
-        else:
-            labels[key.removeprefix("label.")] = value
-    return Selection(names=names, labels=labels)
+    if len(sources_of([*a, *b])) > 1:
+        sides = f"A is of {', '.join(sources_of(a))}, B of {', '.join(sources_of(b))}"
+        warn(f"these are figures of different tools, which measure in different ways: {sides}")
+    for note in dict.fromkeys([*notes_on_commands(a), *notes_on_commands(b)]):
+        warn(note)
 
 
 def _count(rows: list[Any]) -> str:
@@ -117,25 +93,23 @@ def _count(rows: list[Any]) -> str:
 
 
 def print_differences(a: str, b: str, differences: list[Difference]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from jobmeter.analyse.compare import in_words
+    from jobmeter.cli.shared.sentences import print_sentences
+    from jobmeter.cli.shared.tables import print_table
+    from jobmeter.report.table_layout import Column
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for heading in ("A", "B", "difference", "ratio"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = [Column("figure", essential=True), *(Column(name, "count", essential=True) for name in "AB")]
+    columns += [Column(name, "count") for name in ("difference", "ratio")]
+    rows = []
     for difference in differences:
         unit = difference.measure.unit
         sign = "+" if difference.difference > 0 else ""
         ratio = "" if difference.ratio is None else f"{difference.ratio:.3g}"
-        cells = (text(difference.a, unit), text(difference.b, unit), sign + text(difference.difference, unit), ratio)
-        table.add_row(difference.measure.name, *cells)
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
-    console.print(f"{a}\n{b}\n")
-    console.print(table)
-    console.print()
+        amounts = [text(difference.a, unit), text(difference.b, unit), sign + text(difference.difference, unit)]
+        rows.append([difference.measure.name, *amounts, ratio])
+    print_sentences([a, b, ""])
+    print_table(columns, rows)
+    print_sentences([""])
     for difference in differences:
-        style = {"regression": "red", "improvement": "green"}.get(difference.verdict)
-        console.print(in_words(difference), style=style, soft_wrap=True)
+        style = {"regression": "red", "improvement": "green"}.get(difference.verdict, "")
+        print_sentences([in_words(difference)], style=style)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +10,7 @@ from jobmeter.cli.compare import print_differences
 from jobmeter.cli.run import add_container_options
 from jobmeter.cli.run_container import container_options
 from jobmeter.cli.shared.options import Parser, option_type
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.output import print_json, print_lines, warn
 from jobmeter.cli.shared.progress import counted
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.container.spec import ContainerOptions
@@ -92,9 +91,9 @@ def _report(image: str, command: list[str], bare: list[Timed], contained: list[T
     from jobmeter.analyse.same_source import FIGURES
 
     measures = (
-        Measure("startup_seconds", "start-up", "seconds", False),
+        Measure("startup_seconds", "startup", "seconds", False),
         *(m._replace(worse=False) for m in MEASURES if m.key in ("wall_seconds", *FIGURES)),
-        Measure("whole_seconds", "all together", "seconds", False),
+        Measure("whole_seconds", "whole", "seconds", False),
     )
     figures = _figures(bare, contained)
     differences = compare(figures.bare, figures.contained, measures=measures)
@@ -111,11 +110,10 @@ def _report(image: str, command: list[str], bare: list[Timed], contained: list[T
                 *({"key": key, "words": words} for key, words in why_not.items()),
             ],
         }
-        print(json.dumps(result, indent=2))
+        print_json(result)
         return 0
     print_differences(f"A: bare, {len(bare)} runs", f"B: in {image}, {len(contained)} runs", differences)
-    for words in why_not.values():
-        print(words)
+    print_lines(why_not.values())
     return 0
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import print_json, print_lines
 from jobmeter.errors import UsageError
 from jobmeter.units import text
 
@@ -37,7 +37,10 @@ def info(arguments: list[str]) -> int:
         description = describe(runtime, find_container(runtime, options.container))
     finally:
         runtime.close()
-    print(json.dumps(description, indent=2) if options.json else "\n".join(_lines(description)))
+    if options.json:
+        print_json(description)
+    else:
+        print_lines(_lines(description))
     return 0
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter import __version__
 from jobmeter.cli.shared.options import Parser
+from jobmeter.cli.shared.output import print_json, print_line
+from jobmeter.cli.shared.sentences import print_sentences
 from jobmeter.collectors import availability, load_all
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup.group import create_group
 from jobmeter.kernel.machine import THIS_MACHINE, cpu_count
 from jobmeter.kernel.perf import open_event, paranoid_level
 from jobmeter.launch.spawn import has_compiled_shepherd
-from jobmeter.settings import config_files, resolve
+from jobmeter.settings import Configuration
+from jobmeter.store_access import others_can_read, sharing_group
 
 if TYPE_CHECKING:
     from jobmeter.launch.container.leftovers import RuntimeCheck
@@ -41,21 +43,26 @@ def main(arguments: list[str]) -> int:
         return clean(as_json=options.json)
     diagnoses = examine()
     if options.json:
-        print(json.dumps([diagnosis._asdict() for diagnosis in diagnoses], indent=2))
+        print_json([diagnosis._asdict() for diagnosis in diagnoses])
         return 0
     system = os.uname()
     python = sys.version.split()[0]
-    print(f"jobmeter {__version__}, Python {python}, {system.sysname} {system.release}, {cpu_count()} CPUs")
+    print_line(f"jobmeter {__version__}, Python {python}, {system.sysname} {system.release}, {cpu_count()} CPUs")
+    subjects = max(len(diagnosis.subject) for diagnosis in diagnoses)
     for diagnosis in diagnoses:
-        print(f"  {'ok ' if diagnosis.good else '-- '} {diagnosis.subject:<12} {diagnosis.says}")
+        before = f"  {'ok' if diagnosis.good else '--'}  {diagnosis.subject:<{subjects}}  "
+        print_sentences([before + diagnosis.says], indent=len(before) - 2)
         if diagnosis.advice:
-            print(f"{'':19}→ {diagnosis.advice}")
+            print_sentences([f"{'':{len(before)}}→ {diagnosis.advice}"])
     return 0
 
 
 def examine() -> list[Diagnosis]:
     """Check everything that decides how good the figures will be."""
-    diagnoses = [_cgroup(), _perf(), _hardware_counters(), _shepherd(), _store()]
+    config_faults: list[str] = []
+    configuration = Configuration(config_faults.append)
+    store = configuration.resolve("store")
+    diagnoses = [_cgroup(), _perf(), _hardware_counters(), _shepherd(), _store(store)]
     examined = {"cgroup", "perf", "container"}
     unusable: list[str] = []
     for collector in load_all(unusable.append):
@@ -65,7 +72,8 @@ def examine() -> list[Diagnosis]:
     diagnoses += [Diagnosis("plug-in", False, fault.removeprefix("plug-in ")) for fault in unusable]
     diagnoses += _engines()
     diagnoses += _container_runtimes()
-    diagnoses += [Diagnosis("config", True, path) for path in config_files()]
+    diagnoses += [Diagnosis("config", True, path) for path, _ in configuration.files()]
+    diagnoses += [Diagnosis("config", False, fault) for fault in config_faults]
     return diagnoses
 
 
@@ -136,11 +144,14 @@ def _container_runtime(check: RuntimeCheck) -> Diagnosis:
     return Diagnosis(check.runtime, True, check.description)
 
 
-def _store() -> Diagnosis:
-    store = resolve("store", None)
+def _store(store: str) -> Diagnosis:
     parent = store
     while not os.path.exists(parent):
         parent = os.path.dirname(parent)
     if os.path.isdir(parent) and os.access(parent, os.W_OK):
+        if (group := sharing_group(store)) is not None:
+            return Diagnosis("store", True, f"{store}, shared with the members of group {group}")
+        if others_can_read(store):
+            return Diagnosis("store", False, f"{store}: other users can read it", f"chmod -R go= {store}")
         return Diagnosis("store", True, store)
     return Diagnosis("store", False, f"{store}: cannot be written", "Name another with --store or JOBMETER_STORE.")

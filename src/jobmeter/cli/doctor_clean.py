@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.output import print_json, print_line, warn
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.launch.container import leftovers
 
@@ -13,15 +11,20 @@ def clean(*, as_json: bool) -> int:
     """Remove containers and cgroups whose jobmeter no longer runs; exit code 1 when one could not be removed."""
     cleanup = leftovers.clean(THIS_MACHINE)
     if as_json:
-        entry = {"containers": cleanup.containers, "groups": cleanup.groups, "hindered": cleanup.failures}
-        print(json.dumps(entry, indent=2))
+        entry = {
+            "containers": cleanup.containers,
+            "groups": cleanup.groups,
+            "hindered": cleanup.failures,
+            "unchecked": cleanup.unchecked,
+        }
+        print_json(entry)
     else:
         for name in cleanup.containers:
-            print(f"removed the container {name}")
+            print_line(f"removed the container {name}")
         for path in cleanup.groups:
-            print(f"removed the cgroup {path}")
-        if not any(cleanup):
-            print("nothing was left behind")
-        for reason in cleanup.failures:
+            print_line(f"removed the cgroup {path}")
+        if not any(cleanup[:3]):
+            print_line("nothing was left behind")
+        for reason in [*cleanup.failures, *cleanup.unchecked]:
             warn(reason)
     return 1 if cleanup.failures else 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 
-from jobmeter.cli.shared.filters import add_store_option
-from jobmeter.cli.shared.options import Parser, option_type
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.options import Parser, add_store_option, option_type
+from jobmeter.cli.shared.output import print_json, warn
+from jobmeter.cli.shared.progress import progress
 from jobmeter.settings import positive_seconds, resolve
 from jobmeter.units import text
 
@@ -33,9 +32,15 @@ def main(arguments: list[str]) -> int:
 
     store = open_store(resolve("store", options.store), warn)
     old = Selection(until=time.time() - options.older_than)
-    pruned = store.prune(old, keep_summary=options.keep_summary, dry_run=options.dry_run)
+    with progress() as show:
+        pruned = store.prune(
+            old,
+            keep_summary=options.keep_summary,
+            dry_run=options.dry_run,
+            progress=lambda done, total: show(f"{done:,} of {total:,} files"),
+        )
     if options.json:
-        print(json.dumps(pruned._asdict()))
+        print_json(pruned._asdict(), indent=None)
         return 0
     verb = "would free" if options.dry_run else "freed"
     runs = "1 run" if pruned.runs == 1 else f"{pruned.runs:,} runs"

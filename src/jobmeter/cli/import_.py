@@ -2,50 +2,119 @@
 
 from __future__ import annotations
 
-import json
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobmeter.cli.shared.options import Parser
-from jobmeter.cli.shared.output import warn
-from jobmeter.cli.shared.progress import counted
-from jobmeter.exchange.add_runs import ImportCounts, InputFile, add_runs, items, open_files
-from jobmeter.exchange.detect import FORMATS
+from jobmeter.byte_text import to_text
+from jobmeter.cli.shared.options import Parser, add_share_option, add_store_option
+from jobmeter.cli.shared.output import print_json, print_lines, warn
+from jobmeter.cli.shared.progress import progress
+from jobmeter.cli.shared.sharing import share
+from jobmeter.errors import UsageError
+from jobmeter.exchange.detect import FORMATS, kinds_in_words
+from jobmeter.exchange.inputs import InputFile, Inputs, Skipped, find_inputs, skipped_lines
 from jobmeter.settings import resolve
 
-_EPILOG = "; ".join(f"{kind}: {form.WORDS}" for kind, form in FORMATS.items())
+if TYPE_CHECKING:
+    from jobmeter.exchange.add_runs import Adding, ImportCounts
+    from jobmeter.exchange.foreign import Items
+
+_MOST_SKIPPED = 10
+"""Skipped files that are named one by one."""
+
+
+class Subject(NamedTuple):
+    """What one line of the answer is about: a file, or the files of one kind in a directory."""
+
+    name: str
+    kind: str
+
+
+Results = dict[Subject, "ImportCounts"]
 
 
 def main(arguments: list[str]) -> int:
+    options = _parse(arguments)
+    location = resolve("store", options.store)
+    share(location, options.share_group)
+    with progress() as show:
+        inputs = find_inputs(options.files, options.kind, show)
+        contents = _contents(inputs, show)
+
+        from jobmeter.exchange.add_runs import Adding
+        from jobmeter.store import open_store
+
+        results = _add_all(Adding(open_store(location, warn), warn), contents)
+    _report(results, inputs.skipped, as_json=options.json)
+    # A script shall notice that something was left out.
+    return 1 if any(counts.unusable for counts in results.values()) else 0
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Parser(
         "import",
-        "Store runs that other tools recorded. The kind of each file is recognised by its content. "
+        "Store runs that other tools recorded. The kind of each file is recognised by its content. Of a directory, "
+        "files of known kinds are imported, those in directories below it too, and the others are skipped. "
         "A run that is in the store already is not added twice.",
     )
-    parser.epilog = f"Kinds: {_EPILOG}."
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a file to import; - is stdin")
+    parser.epilog = f"Kinds: {kinds_in_words()}."
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a file or directory to import; - is stdin")
     parser.add_argument("--from", dest="kind", metavar="KIND", choices=[*FORMATS], help="what the files are")
-    parser.add_argument("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
+    add_store_option(parser)
+    add_share_option(parser)
     parser.add_argument("--json", action="store_true", help="print an array of objects, one a file")
-    options = parser.parse_args(arguments)
-    location = resolve("store", options.store)
-    files = [(file, items(file)) for file in open_files(options.files, options.kind)]
-
-    from jobmeter.store import open_store
-
-    store = open_store(location, warn)
-    results = [(file, add_runs(store, counted(contents, file.name), warn)) for file, contents in files]
-    if options.json:
-        print(json.dumps([{"file": file.name, "kind": file.kind, **counts._asdict()} for file, counts in results]))
-    else:
-        for file, counts in results:
-            print(f"{file.name}: {_in_words(file, counts)}")
-    # A script shall notice that something was left out.
-    return 1 if any(counts.unusable for _, counts in results) else 0
+    return parser.parse_args(arguments)
 
 
-def _in_words(file: InputFile, counts: ImportCounts) -> str:
+def _contents(inputs: Inputs, show: Callable[[str], None]) -> Iterator[tuple[InputFile, Items]]:
+    """The files with what is in them. Those that were named are read before anything is stored."""
+    from jobmeter.exchange.add_runs import items
+
+    named = [(file, items(file, show)) for file in inputs.files if file.found_in is None]
+    searched = [file for file in inputs.files if file.found_in is not None]
+
+    def read_each() -> Iterator[tuple[InputFile, Items]]:
+        yield from named
+        for number, file in enumerate(searched, start=1):
+            show(f"{file.found_in}: {number:,} of {len(searched):,} files")
+            try:
+                yield file, items(file, show)
+            except UsageError as error:
+                inputs.skipped.append(Skipped(file.path, str(error).removeprefix(f"{file.path}: ")))
+
+    return read_each()
+
+
+def _add_all(adding: Adding, contents: Iterator[tuple[InputFile, Items]]) -> Results:
+    from jobmeter.exchange.add_runs import ImportCounts
+
+    results: Results = {}
+    for file, runs in contents:
+        adding.add(runs, results.setdefault(Subject(file.subject, file.kind), ImportCounts()))
+    adding.finish()
+    return results
+
+
+def _report(results: Results, skipped: list[Skipped], *, as_json: bool) -> None:
+    if as_json:
+        objects: list[dict[str, Any]] = [
+            {"file": to_text(subject.name), "kind": subject.kind, **asdict(counts)}
+            for subject, counts in results.items()
+        ]
+        objects += [{"file": to_text(each.path), "skipped": to_text(each.why)} for each in skipped]
+        print_json(objects, indent=None)
+        return
+    print_lines(f"{subject.name}: {_in_words(subject, counts)}" for subject, counts in results.items())
+    for line in skipped_lines(skipped, _MOST_SKIPPED):
+        warn(line)
+
+
+def _in_words(subject: Subject, counts: ImportCounts) -> str:
     parts = [f"{counts.new} new", f"{counts.known} known"]
     if counts.unusable:
         parts.append(f"{counts.unusable} unusable")
     if counts.unfinished:
         parts.append(f"{counts.unfinished} not ended yet (import the file again when they have)")
-    return f"{FORMATS[file.kind].WORDS}: {', '.join(parts)}"
+    return f"{FORMATS[subject.kind].WORDS}: {', '.join(parts)}"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
-from jobmeter.cli.shared.filters import add_store_option
-from jobmeter.cli.shared.options import Parser, option_type
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.options import Parser, add_store_option, option_type
+from jobmeter.cli.shared.output import print_json, print_lines, warn
 from jobmeter.settings import label, resolve
 
 
@@ -29,8 +26,7 @@ def main(arguments: list[str]) -> int:
         store.relabel(run_id, {key: value or None for key, value in options.labels})
     labels = store.labels(run_id)
     if options.json:
-        print(json.dumps(labels))
+        print_json(labels, indent=None)
     else:
-        for key, value in labels.items():
-            print(f"{key}={value}")
+        print_lines(f"{key}={value}" for key, value in labels.items())
     return 0

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.cli.shared.filters import add_filter_options, add_store_option, selection
-from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.byte_text import json_text
+from jobmeter.cli.shared.filters import add_filter_options, selection
+from jobmeter.cli.shared.options import Parser, add_store_option, option_type
 from jobmeter.cli.shared.output import warn
 from jobmeter.errors import UsageError
+from jobmeter.exchange.csv_writer import CsvWriter
 from jobmeter.settings import key_list, resolve, whole_number
+from jobmeter.terminal import data_output
 
 if TYPE_CHECKING:
     from jobmeter.analyse.stored_run import StoredRun
+    from jobmeter.report.table_layout import Column
     from jobmeter.store import Selection
 
-_DEFAULT_FIELDS = ("id", "name", "status", "started", "wall_seconds")
-"""Before the headline figures that are shown by default."""
+_DEFAULT_FIELDS = ("id", "name", "status", "wall_seconds")
+"""Before the headline figures that are shown by default; after them comes when a run started."""
+_TEXTS = ("name", "workflow", "workflow_job", "labels", "metrics", "host", "cwd", "command", "at_least", "enforced")
+"""Fields that are shortened where the terminal is too narrow; all others are whole."""
 _SHOWN = 50
 """Runs in a table when no limit is given; a script that requests JSON or CSV gets all."""
 
@@ -83,25 +87,24 @@ def _selection(options: argparse.Namespace) -> Selection:
 
 
 def _check_fields(given: list[str] | None) -> list[str] | None:
-    from jobmeter.store.query.fields import FIELDS, check_field
+    """The full names of the fields requested."""
+    from jobmeter.store.query.fields import FIELDS, full_name
 
     if given is None:
         return None
     if given == ["all"]:
         return list(FIELDS)
-    for field in given:
-        name, _, key = field.partition(".")
-        try:
-            check_field(name if key and name == "labels" else field)
-        except UsageError as error:
-            raise UsageError(f"--fields: {error}") from None
-    return given
+    try:
+        return [field if field.startswith("labels.") else full_name(field) for field in given]
+    except UsageError as error:
+        raise UsageError(f"--fields: {error}") from None
 
 
 def _default_fields() -> list[str]:
-    from jobmeter.analyse.headline_table import HEADLINE
+    from jobmeter.analyse.headline_table import HEADLINE, memory_first
 
-    return [*_DEFAULT_FIELDS, *(figure.name for figure in HEADLINE if figure.in_ls)]
+    figures = memory_first(figure for figure in HEADLINE if figure.in_ls)
+    return [*_DEFAULT_FIELDS, *(figure.name for figure in figures), "started"]
 
 
 def _unit(field: str) -> str:
@@ -125,7 +128,7 @@ def _print_json(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
     """An array with one run per line, written as they are read: a million of them need no memory."""
     before = "[\n"
     for row in rows:
-        sys.stdout.write(before + json.dumps(_chosen(row, fields) if fields else row))
+        sys.stdout.write(before + json_text(_chosen(row, fields) if fields else row))
         before = ",\n"
     sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
 
@@ -134,7 +137,7 @@ def _print_csv(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
     from jobmeter.store.query.fields import FIELDS
 
     columns = fields or list(FIELDS)
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = CsvWriter(data_output())
     writer.writerow(columns)
     for row in rows:
         values = _chosen(row, columns)
@@ -142,26 +145,26 @@ def _print_csv(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
 
 
 def _csv_value(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, (dict, list)) else value
+    return json_text(value) if isinstance(value, (dict, list)) else value
 
 
 def _print_table(rows: list[StoredRun], fields: list[str], limit: int | None) -> None:
-    from jobmeter.report.table import cell, heading, plain_table, rich_table
-
-    more = limit is not None and len(rows) > limit
-    units = [_unit(field) for field in fields]
-
-    def cells() -> Iterator[list[str]]:
-        for row in islice(rows, limit):
-            yield [cell(row, field, unit) for field, unit in zip(fields, units)]
+    from jobmeter.cli.shared.tables import print_table
+    from jobmeter.report.table import cell
 
     if not rows:
         warn("no runs found")
-    elif sys.stdout.isatty():
-        from rich.console import Console
-
-        Console(highlight=False).print(rich_table(fields, units, cells()))
-    else:
-        print("\n".join(plain_table([heading(field) for field in fields], units, cells())))
-    if more:
+        return
+    columns = [_column(field) for field in fields]
+    cells = [[cell(row, field, column.unit) for field, column in zip(fields, columns)] for row in islice(rows, limit)]
+    print_table(columns, cells, elsewhere="--fields selects, a pipe has all")
+    if limit is not None and len(rows) > limit:
         warn(f"there are more runs than these {limit}; --limit 0 shows all")
+
+
+def _column(field: str) -> Column:
+    from jobmeter.report.table_layout import Column
+    from jobmeter.units import without_unit
+
+    is_text = field in _TEXTS or "." in field
+    return Column(without_unit(field), _unit(field), essential=field in ("id", "name"), shortens=is_text)

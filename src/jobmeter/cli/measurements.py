@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 from jobmeter.cli.shared.options import Parser
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.output import print_json, print_lines, print_to_stderr, warn
 from jobmeter.collectors import load_all, load_builtin, unavailable
 
 
@@ -20,11 +18,11 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     if options.markdown:
-        print(markdown())
+        print_lines(markdown().split("\n"))
         return 0
     rows = [row for row in listing() if all(text in row["key"] for text in options.pattern)]
     if options.json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
     else:
         _print_table(rows)
     return 0
@@ -48,22 +46,29 @@ def listing() -> list[dict[str, Any]]:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from jobmeter.cli.shared.tables import print_table, terminal
+    from jobmeter.report.table_layout import Column
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("key", "unit", "kind", "quality", "here", "help"):
-        table.add_column(heading, no_wrap=heading != "help")
-    for row in rows:
-        here = "yes" if row["available"] else "no"
-        table.add_row(row["key"], row["unit"], row["kind"], row["quality"], here, row["help"])
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160).print(table)
+    headings = ("key", "unit", "kind", "quality", "here", "help")
+    cells = [[row.get(name, "yes" if row["available"] else "no") for name in headings] for row in rows]
+    console = terminal()
+    if console is None:
+        print_table([Column(heading) for heading in headings], cells)
+    else:
+        from rich.table import Table
+
+        # The help is sentences: these go on below, in their column.
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in headings:
+            table.add_column(heading, no_wrap=heading != "help")
+        for line in cells:
+            table.add_row(*line)
+        console.print(table)
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if not row["available"]:
             reasons.setdefault(row["why"], []).append(row["key"])
-    for why, keys in reasons.items():
-        print(f"not here: {', '.join(keys)}: {why}", file=sys.stderr)
+    print_to_stderr(f"not here: {', '.join(keys)}: {why}" for why, keys in reasons.items())
 
 
 def markdown() -> str:

@@ -4,56 +4,91 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 
 from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
 from jobmeter.cli.shared.options import Parser, option_type, refuse_given
 from jobmeter.cli.shared.output import check_report, print_summary, warn, write_report
-from jobmeter.errors import OptionRefused, UsageError
-from jobmeter.launch.capture import Capture
-from jobmeter.launch.signals import FORWARDED, Forwarder
+from jobmeter.errors import OptionRefused, UsageError, quote
+from jobmeter.launch.signals import FORWARDED, Forwarder, block
+from jobmeter.launch.spawn import LaunchedJob
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Requirement
 from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.session import Session
-from jobmeter.settings import positive_bytes, positive_number, positive_seconds, resolve
+from jobmeter.settings import cpu_number, positive_bytes, positive_seconds, resolve, whole_number
+
+if TYPE_CHECKING:
+    from jobmeter.launch.capture import Capture
 
 CONTAINER_OPTIONS = (
-    "engine", "mount", "env", "workdir", "user", "network", "gpus", "entrypoint", "pull", "container-name", "tty",
+    "engine", "mount", "env", "workdir", "user", "network", "entrypoint", "pull", "container-name", "tty",
 )  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
+    if options.auto_size:
+        from jobmeter.cli import run_auto_size
+
+        return run_auto_size.main(arguments, options)
     if options.container is not None:
         from jobmeter.cli import run_container
 
         return run_container.main(options)
     check_report(options.report)
-    capture = Capture(options.capture) if options.capture is not None else None
+    capture = open_capture(options.capture)
     job_options = JobOptions(
         command=options.command,
         streams=capture.streams if capture else None,
-        requirement=Requirement(options.cpus, options.memory, options.runtime),
+        requirement=Requirement(options.cpus, options.memory, options.runtime, requested_gpus(options.gpus)),
         enforce=options.enforce,
-        orphans=resolve("orphans", options.orphans),
+        orphans=resolve("orphans", options.orphans, warn),
+        own_network=options.own_network,
     )
-    job = LaunchedCommand(job_options, adopt=True)
-    session = Session(job, measure_options(options), warn=warn)
+    if options.own_network:
+        from jobmeter.launch.own_network import check_own_network  # late: few runs need it
+
+        check_own_network()
+
+    def before_exec(launched: LaunchedJob) -> None:
+        if capture:
+            launched.helpers.append(capture.start())
+            capture.release()
+
+    job = LaunchedCommand(job_options, before_exec=before_exec, adopt=True)
+    measure = measure_options(options)
+    if options.own_network:
+        measure = measure._replace(measurements=[*(measure.measurements or ["default"]), "netns_*"])
+    session = Session(job, measure, warn=warn)
     # Blocked until there is a job to forward them to.
-    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
-    Forwarder(job.receive)
+    block(FORWARDED)
+    Forwarder(job.receive, exit_code=session.exit_code)
     session.start()
-    if capture:
-        capture.start()
-    else:
-        release_streams(options.report)
+    release_streams(options.report)
     record = session.wait()
     if capture:
         capture.finish(wait=not record["provenance"].get("left_running"))
-    write_report(options.report, record)
+    write_report(options.report, record, session.journal_path)
     if not options.quiet:
         print_summary(record, session.journal_path)
     return session.outcome.shell_code
+
+
+def requested_gpus(text: str | None) -> int | None:
+    """The number of GPUs that a command requests; which they are, it is told by its environment."""
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"--gpus: {quote(text)} is not a number of GPUs. Only with --container may they be named.")
+    return whole_number(text)
+
+
+def open_capture(directory: str | None) -> Capture | None:
+    if directory is None:
+        return None
+    from jobmeter.launch.capture import Capture  # late: few runs need it
+
+    return Capture(directory)
 
 
 def release_streams(report: str | None) -> None:
@@ -72,7 +107,7 @@ def make_parser() -> Parser:
     )
     add = parser.add_argument
     add_measure_options(parser)
-    add("--cpus", metavar="N", type=option_type("--cpus", positive_number), help="CPUs the job requests")
+    add("--cpus", metavar="N", type=option_type("--cpus", cpu_number), help="CPUs the job requests")
     add(
         "--memory",
         metavar="SIZE",
@@ -86,7 +121,20 @@ def make_parser() -> Parser:
         help="time it requests, for example 2h",
     )
     add("--enforce", action="store_true", help="make --cpus, --memory and --runtime hard limits")
+    own_network = "run it in a network namespace of its own, so that its traffic is counted exactly (root, slirp4netns)"
+    add("--own-network", action="store_true", help=own_network)
+    add(
+        "--auto-size", action="store_true", help="request what `jobmeter size` advises; with --enforce, retry with more"
+    )
+    add(
+        "--input",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="with --auto-size: a file it reads; may be repeated",
+    )
     add("--orphans", metavar="HOW", help="processes that it leaves running: leave (default), wait or end")
+    add("--metrics", metavar="FILE", help='a JSON file in which the job leaves numbers of its own: {"loss": 0.1}')
     add("--capture", metavar="DIR", help="also write stdout and stderr to files in DIR")
     add_container_options(parser)
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
@@ -102,7 +150,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         refuse_given(options, CONTAINER_OPTIONS, "has no effect without --container IMAGE")
     else:
         refuse_given(options, ["orphans"], "has no effect with --container: a container's processes end with its first")
-    if options.enforce and (options.cpus, options.memory, options.runtime) == (None, None, None):
+        refuse_given(options, ["own-network"], "has no effect with --container: use --network")
+    if not options.auto_size:
+        refuse_given(options, ["input"], "has no effect without --auto-size")
+    if (
+        options.enforce
+        and not options.auto_size
+        and (options.cpus, options.memory, options.runtime) == (None, None, None)
+    ):
         raise OptionRefused("--enforce: has no effect without --cpus, --memory or --runtime")
     if not options.command and options.container is None:
         raise UsageError("run: no command given. Write: jobmeter run [options] -- COMMAND [ARGUMENT...]")
@@ -121,7 +176,7 @@ def add_container_options(parser: Parser, image: str = "--container") -> None:
     add("-w", "--workdir", metavar="DIR", help="where in the container the command runs")
     add("-u", "--user", metavar="USER", help="the user that it runs as")
     add("--network", metavar="NAME", help="its network: none, host, bridge or the name of one")
-    add("--gpus", metavar="WHICH", help="all, a number, or device=ID,ID")
+    add("--gpus", metavar="WHICH", help="GPUs that it requests: a number; in a container also all, or device=ID,ID")
     add("--entrypoint", metavar="PROGRAM", help="the program that gets the command, instead of the image's")
     add("--pull", metavar="WHEN", help="fetch the image when it is missing (default), or never")
     add("--container-name", metavar="NAME", help="the name of the container (default jobmeter-ID)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 from typing import TYPE_CHECKING
 
 from jobmeter.cli.shared.measure_options import measure_options
@@ -19,7 +18,7 @@ from jobmeter.launch.container.spec import (
     parse_gpus,
     parse_mount,
 )
-from jobmeter.launch.signals import FORWARDED, Forwarder
+from jobmeter.launch.signals import FORWARDED, Forwarder, block
 from jobmeter.model import Requirement
 from jobmeter.settings import one_of
 
@@ -42,15 +41,17 @@ def main(options: argparse.Namespace) -> int:
     session = Session(container, measure_options(options), warn=warn)
     session.prepare()
     # Blocked until there is a container to forward them to.
-    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
-    Forwarder(container.receive)
-    session.start()
+    block(FORWARDED)
+    Forwarder(container.receive, exit_code=session.exit_code)
     if capture:
         capture.start()
+    session.start()
+    if capture:
+        capture.release()
     record = session.wait()
     if capture:
         capture.finish(wait=True)
-    write_report(options.report, record)
+    write_report(options.report, record, session.journal_path)
     if not options.quiet:
         print_summary(record, session.journal_path)
     return session.outcome.shell_code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from jobmeter.cli.shared.options import Parser
 from jobmeter.errors import UsageError
 from jobmeter.record.schema_files import NAMES, read_schema
@@ -14,5 +16,5 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.name not in NAMES:
         raise UsageError(f"schema: there is no schema {options.name!r}. There is: {', '.join(NAMES)}")
-    print(read_schema(options.name), end="")
+    sys.stdout.write(read_schema(options.name))
     return 0

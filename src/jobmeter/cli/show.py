@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from jobmeter.cli.shared.filters import add_store_option
-from jobmeter.cli.shared.options import Parser
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.factors import configured_factors
+from jobmeter.cli.shared.options import Parser, add_store_option
+from jobmeter.cli.shared.output import print_lines, warn
+from jobmeter.cli.shared.tables import terminal
 from jobmeter.settings import resolve
+from jobmeter.terminal import printable
+
+if TYPE_CHECKING:
+    from jobmeter.cli.shared.console import TextConsole
 
 
 def main(arguments: list[str]) -> int:
@@ -16,12 +22,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "run", nargs="?", default="last", metavar="RUN", help="id, unique prefix, name or `last` (the default)"
     )
-    parser.add_argument("--json", action="store_true", help="print the run record")
+    parser.add_argument("--json", action="store_true", help="print the run record, with its findings")
     add_store_option(parser)
     options = parser.parse_args(arguments)
 
     from jobmeter.analyse.timeline import samples
     from jobmeter.record.build import as_json
+    from jobmeter.report.record import with_findings
     from jobmeter.report.show import details
     from jobmeter.store import open_store
 
@@ -32,24 +39,25 @@ def main(arguments: list[str]) -> int:
         warn(problem)
     record = store.record_of(journal)
     if options.json:
-        print(as_json(record))
+        sys.stdout.write(f"{as_json(with_findings(record, journal.windows))}\n")
         return 0
     course = samples((window.seconds, window.cells) for window in journal.windows)
     files = [("journal", store.path(run_id)), ("index", store.index_path)]
-    lines = details(record, course, [(name, path) for name, path in files if os.path.exists(path)])
-    if sys.stdout.isatty():
-        _print_styled(lines)
+    there = [(name, path) for name, path in files if os.path.exists(path)]
+    console = terminal()
+    if console is None:
+        print_lines(details(record, course, there, factors=configured_factors()))
     else:
-        print("\n".join(lines))
+        _print_styled(console, details(record, course, there, console.width, configured_factors()))
     return 0
 
 
-def _print_styled(lines: list[str]) -> None:
-    """On a terminal problems are red, and no line wraps."""
-    from rich.console import Console
+def _print_styled(console: TextConsole, lines: list[str]) -> None:
+    """On a terminal problems are red."""
     from rich.text import Text
 
-    console = Console(highlight=False)
+    is_problem = False
     for line in lines:
-        style = "red" if line.startswith("! ") else "cyan" if any(letter in line for letter in "▂▃▄▅▆▇█") else ""
-        console.print(Text(line, style=style), no_wrap=True, overflow="ellipsis", crop=True)
+        is_problem = line.startswith("! ") or (is_problem and line.startswith("  "))
+        style = "red" if is_problem else "cyan" if any(letter in line for letter in "▂▃▄▅▆▇█") else ""
+        console.print(Text(printable(line), style=style), soft_wrap=True)

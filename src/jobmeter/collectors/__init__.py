@@ -7,11 +7,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.collectors.contract import Collector, Source, abilities, collector_abilities
 from jobmeter.errors import NoData
+from jobmeter.kernel.hardware import present_hardware
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.light_typing import TYPE_CHECKING, NamedTuple
 from jobmeter.model import Measurement
 
 if TYPE_CHECKING:
@@ -25,6 +26,15 @@ BUILTIN = {
     "container": "jobmeter.collectors.container:ContainerCollector",
     "netns": "jobmeter.collectors.netns:NetnsCollector",
     "host": "jobmeter.collectors.host:HostCollector",
+    "nvml": "jobmeter.collectors.nvml:NvmlCollector",
+    "rocm": "jobmeter.collectors.rocm:RocmCollector",
+    "drm": "jobmeter.collectors.drm:DrmCollector",
+    "tcp": "jobmeter.collectors.tcp:TcpCollector",
+    "thread": "jobmeter.collectors.thread:ThreadCollector",
+    "rapl": "jobmeter.collectors.rapl:RaplCollector",
+    "tdp": "jobmeter.collectors.tdp:TdpCollector",
+    "hwmon": "jobmeter.collectors.hwmon:HwmonCollector",
+    "block": "jobmeter.collectors.block:BlockCollector",
     "ps": "jobmeter.collectors.ps:PsCollector",
     "psutil": "jobmeter.collectors.psutil:PsutilCollector",
 }
@@ -66,12 +76,14 @@ def load_all(warn: Callable[[str], None] = lambda message: None) -> list[Collect
     return [*load_builtin(), *plugins.collectors]
 
 
-def load_default(machine: Machine, warn: Callable[[str], None]) -> list[Collector]:
-    """The collectors that are used unless others are requested."""
+def load_default(machine: Machine, warn: Callable[[str], None], of_job: tuple[str, ...] = ()) -> list[Collector]:
+    """The collectors that are used unless others are requested; `of_job` are those for a kind of job of its own."""
+    if of_job:
+        return list(map(load, of_job))
     plugins = default_plugins()
     for fault in plugins.faults if plugins is not None else ():
         warn(fault)
-    names = _USUAL if machine.has_proc() else _PORTABLE
+    names = (*_USUAL, *present_hardware(machine)) if machine.has_proc() else _PORTABLE
     return [*map(load, names), *(plugins.collectors if plugins is not None else ())]
 
 
@@ -79,14 +91,17 @@ def select(
     patterns: list[str] | None,
     machine: Machine = THIS_MACHINE,
     warn: Callable[[str], None] = lambda message: None,
+    of_job: tuple[str, ...] = (),
 ) -> list[Selected]:
     """The collectors for a run: the usual ones, or those that `patterns` choose (`collectors.patterns`).
+
+    `of_job` are the usual ones for a kind of job of its own.
 
     UsageError, naming the nearest key, for a pattern that matches nothing; `warn` is called for collectors of other
     packages that cannot be used.
     """
     if not patterns:
-        return [Selected(each, each.default, usual=each.default) for each in load_default(machine, warn)]
+        return [Selected(each, each.default, usual=each.default) for each in load_default(machine, warn, of_job)]
     from jobmeter.collectors.patterns import select_by
 
     return select_by(patterns, machine, warn)

@@ -95,6 +95,7 @@ class CgroupCollector:
     default = frozenset({
         MEM_PEAK.key, HELD.key, FILE.key, HUGETLB_PEAK.key, CPU.key, CPU_PERCENT.key, CPU_USER.key, CPU_SYSTEM.key,
         OUTER_CPU.key, THROTTLED.key, OOM_KILLS.key, PIDS_PEAK.key,
+        MEM_PRESSURE.key, CPU_PRESSURE.key, IO_PRESSURE.key, SWAP.key,
     })  # fmt: skip
 
     def check(self, machine: Machine) -> None:
@@ -131,6 +132,7 @@ class CgroupSource:
         self._wanted = wanted
         self._target = target
         self._memory_charged = 0
+        self._nanoseconds: int | None = None  # CPU time, as it was last looked up
         self._peeks = Allowance(share=0.01, at_first=0.015)
         now = time.monotonic()
         used = group.cpu()  # a container has already used some for its start
@@ -146,13 +148,22 @@ class CgroupSource:
         return missing
 
     def cpu_nanoseconds(self) -> int | None:
-        return self._group.cpu_nanoseconds()
+        self._nanoseconds = self._group.cpu_nanoseconds()
+        return self._nanoseconds
 
     def peek(self, moment: Moment) -> Readings:
+        used = self._cpu_just_read()
         if not (self._wanted & _MEMORY and self._peeks.covers()):
-            return {}
+            return used
         with self._peeks:
-            return _present(self._memory())
+            return _present(self._memory()) | used
+
+    def _cpu_just_read(self) -> Readings:
+        """CPU time, which the meter looks up before it peeks; that of a container includes its start."""
+        in_container = self._target is not None and self._target.container is not None
+        if in_container or self._nanoseconds is None:
+            return {}
+        return {CPU.key: round(self._nanoseconds / 1e9, 6)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         return self.read(moment)

@@ -49,6 +49,10 @@ class ContainerStats(NamedTuple):
     block_write_bytes: int | None = None
     pids: int | None = None
 
+    def of_network(self) -> ContainerStats:
+        """Without what is from a cgroup, of a container that has none of its own."""
+        return ContainerStats(net_rx_bytes=self.net_rx_bytes, net_tx_bytes=self.net_tx_bytes)
+
     def by_key(self) -> dict[str, float]:
         """By key of the measurement."""
         return {f"container_{name}": value for name, value in self._asdict().items() if value is not None}

@@ -7,16 +7,18 @@ The source reads them, again and again; the meter does the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
 from jobmeter.kernel.cgroup.group import Group
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import Identity
-from jobmeter.model import Measurement, Value
+from jobmeter.light_typing import TYPE_CHECKING, NamedTuple, Protocol, Union
+from jobmeter.model import Measurement, Quality, Value
+from jobmeter.redaction import NOTHING_HIDDEN, Redaction
 
 if TYPE_CHECKING:
+    from jobmeter.collectors.block import BlockHandle
     from jobmeter.collectors.container import ContainerHandle
-    from jobmeter.record.types import ProcessEntry
+    from jobmeter.record.types import CollectorState, DeviceEntry, PeakEntry, ProcessEntry, ThreadEntry
 
 
 class Target(NamedTuple):
@@ -27,8 +29,11 @@ class Target(NamedTuple):
     root_is_job: bool = False  # something already running; a shepherd is not part of the job
     group: Group | None = None  # a cgroup of the job's own
     machine: Machine = THIS_MACHINE
+    own_network: bool = False  # it has a network namespace of its own, which nothing else is in
     command: str = ""
     container: ContainerHandle | None = None  # the job is a container: its runtime has stats of it
+    redaction: Redaction = NOTHING_HIDDEN  # hides secrets in command lines that are recorded
+    block: BlockHandle | None = None  # the job is a piece of this very program
 
 
 class Moment(NamedTuple):
@@ -91,7 +96,6 @@ class Source(Protocol):
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         """The last reading: every process has ended, or is no longer measured."""
-        ...
 
     def close(self) -> None: ...
 
@@ -104,11 +108,16 @@ class Abilities(NamedTuple):
     nothing_ran: Callable[[], None] | None  # called in place of `peek` when no process of the job ran since
     outran: Callable[[int], bool] | None  # whether it measured more CPU time than these `cpu_nanoseconds`
     incomplete: Callable[[], Iterable[str]] | None  # keys whose figures are "at least"
+    qualities: Callable[[], dict[str, Quality]] | None  # of keys whose figures have another quality in this run
     missing: Callable[[], dict[str, str]] | None  # selected keys that cannot be read of this job, each with the reason
     processes: Callable[[], list[ProcessUse]] | None  # the processes of the job, for the record
     live: Callable[[], list[ProcessUse]] | None  # those that have not ended
     may_stop: Callable[[], None] | None  # no key was requested by name: it may stop if it slows the job down
     faults: Callable[[], list[str]] | None  # what was wrong with the readings of a plug-in
+    state: Callable[[], CollectorState | None] | None  # what became of it, if that shows only while the job runs
+    threads: Callable[[], list[ThreadEntry]] | None  # the busiest threads of the job, for the record
+    peaks: Callable[[float], list[PeakEntry]] | None  # the highs of memory since this monotonic time
+    devices: Callable[[], list[DeviceEntry]] | None  # what the job used beside CPUs and memory, for the record
 
 
 def abilities(source: Source) -> Abilities:
@@ -128,11 +137,9 @@ class Collector(Protocol):
 
     def check(self, machine: Machine) -> None:
         """NoData, with what it would need, when nothing can be measured here."""
-        ...
 
     def open(self, target: Target, wanted: frozenset[str]) -> Source:
         """Begin to measure; NoData when this job cannot be measured so."""
-        ...
 
 
 class CollectorAbilities(NamedTuple):

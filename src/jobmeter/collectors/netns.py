@@ -1,4 +1,4 @@
-"""netns_: what went through the interfaces of a container's own network, by the kernel's count."""
+"""netns_: what went through the interfaces of a network of the job's own, by the kernel's count."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def _counter(key: str, help: str) -> Measurement:
     return Measurement(f"netns_{key}", "bytes", Kind.COUNTER, Across.LAST, Quality.AT_LEAST, help)
 
 
-RX = _counter("rx_bytes", "Bytes that a container received on the interfaces of its own network, without loopback.")
-TX = _counter("tx_bytes", "Bytes that a container sent on the interfaces of its own network, without loopback.")
+RX = _counter("rx_bytes", "Bytes that the job received on the interfaces of its own network, without loopback.")
+TX = _counter("tx_bytes", "Bytes that the job sent on the interfaces of its own network, without loopback.")
 
 
 class NetnsCollector:
@@ -29,8 +29,10 @@ class NetnsCollector:
             raise NoData("no /proc here")
 
     def open(self, target: Target, wanted: frozenset[str]) -> NetnsSource:
+        if target.own_network:
+            return NetnsSource(NetworkNamespace(target.machine, target.main), from_now=False)
         if target.container is None:
-            raise NoData("the job is not a container")
+            raise NoData("the job has no network of its own: it is not a container, nor was --own-network given")
         if not target.main:
             raise NoData("no process of the container is visible here, or it has already ended")
         if not target.container.has_own_network:
@@ -44,6 +46,7 @@ class NetnsSource:
     def __init__(self, namespace: NetworkNamespace, *, from_now: bool) -> None:
         """With `from_now`, counters begin at what they are now."""
         self._namespace = namespace
+        self._is_complete = False  # all interfaces were read after the end of the last process
         self._last: Traffic = {}
         self._before: Traffic = namespace.traffic() if from_now else {}
 
@@ -52,6 +55,7 @@ class NetnsSource:
             traffic = self._namespace.traffic()
         except OSError:
             traffic = self._after_the_end()
+            self._is_complete = bool(traffic) and traffic.keys() >= self._last.keys()
         for name, (received, sent) in traffic.items():
             last = self._last.get(name, (0, 0))
             self._last[name] = max(received, last[0]), max(sent, last[1])
@@ -59,6 +63,10 @@ class NetnsSource:
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         return self.read(moment)
+
+    def qualities(self) -> dict[str, Quality]:
+        """Exact where nothing could come after the last reading, nor vanish before it."""
+        return dict.fromkeys((RX.key, TX.key), Quality.EXACT) if self._is_complete else {}
 
     def _after_the_end(self) -> Traffic:
         try:

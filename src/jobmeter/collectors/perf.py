@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
@@ -14,6 +13,7 @@ from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.perf import Event, open_event
 from jobmeter.kernel.procfs import thread_ids
 from jobmeter.kernel.tree import Tree
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 if TYPE_CHECKING:
@@ -135,13 +135,14 @@ class PerfSource:
         return self._clock.read() if self._clock is not None else None
 
     def peek(self, moment: Moment) -> Readings:
-        """Reads no level: checks what the events cost the job. NoData, once, when they are stopped because of it."""
-        if self._clock is not None and self._cost is not None:
-            why = self._cost.too_high(self._clock.read())
-            if why is not None:
-                self.close()
-                raise NoData(why)
-        return {}
+        """CPU time; and checks what the events cost the job. NoData, once, when they are stopped because of it."""
+        if self._clock is None:
+            return {}
+        nanoseconds = self._clock.read()
+        if self._cost is not None and (why := self._cost.too_high(nanoseconds)) is not None:
+            self.close()
+            raise NoData(why)
+        return {CPU.key: round(nanoseconds / 1e9, 6)}
 
     def incomplete(self) -> frozenset[str]:
         """The keys whose count is not a total, because it was stopped."""

@@ -8,8 +8,10 @@ import time
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
 from jobmeter.collectors.proc_counters import Counters
+from jobmeter.collectors.proc_delays import DiskWaits, RunDelays
 from jobmeter.collectors.proc_escapes import CGROUP_MEMORY, Escapes
-from jobmeter.collectors.proc_memory import HighMarks, Shares
+from jobmeter.collectors.proc_memory import HighMarks, Shares, Statuses
+from jobmeter.collectors.proc_peaks import PeakTrace
 from jobmeter.collectors.proc_uncounted import UncountedMemory
 from jobmeter.collectors.rate import CpuPercent
 from jobmeter.collectors.roster import Roster
@@ -18,7 +20,11 @@ from jobmeter.kernel import procfs
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes
 from jobmeter.kernel.tree import Process, Tree
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import PeakEntry
 
 
 def _counter(key: str, unit: str, help: str) -> Measurement:
@@ -68,6 +74,12 @@ READ_OPS = _counter("read_ops", "count", "Calls of read(2) and the like.")
 WRITE_OPS = _counter("write_ops", "count", "Calls of write(2) and the like.")
 MAJOR_FAULTS = _counter("major_faults", "count", "Page faults that had to wait for a disk.")
 SWITCHES = _counter("ctx_switches", "count", "Context switches of each process's first thread.")
+RUN_DELAY = _counter(
+    "run_delay_seconds", "seconds", "Time in which threads were ready to run and had no CPU, summed over threads."
+)
+DISK_WAIT = _counter(
+    "disk_wait_seconds", "seconds", "Time in which a process waited for a disk (state D) and none ran, as far as seen."
+)._replace(quality=Quality.SAMPLED)
 STATE = Measurement(
     "proc_state", "text", Kind.CATEGORY, Across.TALLY, Quality.SAMPLED,
     "What processes were doing: R running, S sleeping, D waiting for a disk, Z ended, T stopped.",
@@ -80,6 +92,8 @@ _FROM_IO = set(_IO)
 _FROM_STATUS = {SWAP_TOTAL.key, SWITCHES.key}
 _UNCOUNTED = {HUGETLB_TOTAL.key, HELD_TOTAL.key}
 _FROM_SMAPS = {PSS_TOTAL.key, USS_TOTAL.key, MEMORY.key}
+_FEW = 4
+"""So many processes are looked at as often as the meter wants to; the cost of more is limited."""
 
 
 class ProcCollector:
@@ -87,11 +101,12 @@ class ProcCollector:
     measurements = (
         RSS, RSS_TOTAL, PSS_TOTAL, USS_TOTAL, MEMORY, SWAP_TOTAL, VSZ_TOTAL, HUGETLB_TOTAL, HELD_TOTAL, HWM_MAX,
         CPU, CPU_PERCENT, THREADS, PROCESSES, READ, WRITE, READ_OPS, WRITE_OPS, MAJOR_FAULTS, SWITCHES,
-        STATE, CMD, ETIME,
+        RUN_DELAY, DISK_WAIT, STATE, CMD, ETIME,
     )  # fmt: skip
     default = frozenset({
         RSS_TOTAL.key, PSS_TOTAL.key, MEMORY.key, HUGETLB_TOTAL.key, HELD_TOTAL.key, HWM_MAX.key, CPU.key,
         CPU_PERCENT.key, PROCESSES.key, READ.key, WRITE.key, MAJOR_FAULTS.key,
+        RUN_DELAY.key, DISK_WAIT.key,
     })  # fmt: skip
 
     def check(self, machine: Machine) -> None:
@@ -126,14 +141,19 @@ class ProcSource:
             self._machine,
             {target.main: target.command} if target.command else {},
             announced=only_child,  # a shepherd reports the end of its child at once
+            redact=target.redaction.words,
         )
         # With a group, memory is read there: here only the list of processes is needed.
-        self._peeks = Allowance(0.01, at_first=0.015) if target.group is None else Allowance(0.005, at_first=0.005)
+        self._peeks = Allowance(0.01, at_first=0.015) if target.group is None else Allowance(0.0025, at_first=0.002)
         self._search = Allowance(share=0.005, at_first=0.002)
-        self._high_marks = HighMarks(self._machine)
+        statuses = Statuses(self._machine)
+        self._high_marks = HighMarks(statuses)
         self._shares = Shares(self._machine)
-        self._uncounted = UncountedMemory(self._machine, target.group) if wanted & _UNCOUNTED else None
+        self._uncounted = UncountedMemory(self._machine, target.group, statuses) if wanted & _UNCOUNTED else None
         self._escapes = Escapes(target)
+        self._peak_trace = PeakTrace(self._machine, target.group, self._roster.cmd, self._shares.size)
+        self._run_delays = RunDelays(self._machine)
+        self._disk_waits = DiskWaits()
         self._switches_base: int | None = None
         self._level_readings: Readings = {}
         self._counter_readings: Readings = {}
@@ -144,6 +164,7 @@ class ProcSource:
                 self._tree.close()
                 raise NoData(f"process {target.root} has ended")
             self._roster.begin(self._counted())
+            self._run_delays.begin(self._counted())
         self._counters = Counters(
             self._machine, self._with_shepherd(self._counted()), self._escapes, with_io=bool(wanted & _FROM_IO)
         )
@@ -153,7 +174,7 @@ class ProcSource:
         if not (moment.quiet and self._counter_readings):
             self._look()
         else:
-            self._roster.nothing_ran()
+            self.nothing_ran()
             if self._shares.behind:
                 self._level_readings |= self._memory_shares(_holding(self._counted()))
             if self._uncounted is not None and self._uncounted.behind:
@@ -162,21 +183,32 @@ class ProcSource:
 
     def peek(self, moment: Moment) -> Readings:
         """The levels alone, as far as the allowances permit."""
-        if not self._peeks.covers():
+        if len(self._tree.members) <= _FEW:  # as cheap as any other source
+            holding = self._peek_at_levels()
+        elif self._peeks.covers():
+            with self._peeks:
+                holding = self._peek_at_levels()
+        else:
             return {}
-        with self._peeks:
-            if self._search.covers():
-                with self._search:
-                    counted = self._follow()
-            else:
-                counted = self._follow(find_new=False)
-            self._level_readings = self._levels(counted)
         # The resident size shows by how much one process grew or shrank; only PSS shows what several share.
-        self._level_readings |= self._memory_shares(_holding(counted), read=len(counted) > 1)
+        self._level_readings |= self._memory_shares(holding, read=len(self._tree.members) > 1)
+        self._note_high(holding)
         return self._level_readings
+
+    def _peek_at_levels(self) -> list[Process]:
+        """The processes that hold memory, their levels read."""
+        if self._search.covers():
+            with self._search:
+                counted = self._follow()
+        else:
+            counted = self._follow(find_new=False)
+        holding = _holding(counted)
+        self._level_readings = self._levels(counted, holding)
+        return holding
 
     def nothing_ran(self) -> None:
         self._roster.nothing_ran()
+        self._disk_waits.nothing_ran()
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         if self._uncounted is not None:
@@ -190,31 +222,48 @@ class ProcSource:
         self._counters.update(self._with_shepherd(counted))
         self._counter_readings = dict(zip(_IO, self._counters.io)) if self._wanted & _FROM_IO else {}
         self._counter_readings[MAJOR_FAULTS.key] = self._counters.major_faults
-        self._level_readings = self._levels(counted) | self._memory_shares(_holding(counted))
+        self._counter_readings[DISK_WAIT.key] = round(self._disk_waits.seconds, 6)
+        holding = _holding(counted)
+        self._level_readings = self._levels(counted, holding) | self._memory_shares(holding)
+        self._note_high(holding)
         if alive := [process for process in counted if process.alive]:
             self._escapes.update(alive)
+            if RUN_DELAY.key in self._wanted and (delay := self._run_delays.update(alive)) is not None:
+                self._counter_readings[RUN_DELAY.key] = round(delay, 6)
             if self._uncounted is not None:
-                self._level_readings |= self._look_for_uncounted(self._uncounted, _holding(alive))
+                self._level_readings |= self._look_for_uncounted(self._uncounted, holding)
             if self._wanted & _FROM_STATUS:
                 self._level_readings |= self._from_status(alive)
+
+    def _note_high(self, holding: list[Process]) -> None:
+        if len(holding) > 1 and self._wanted & _FROM_SMAPS:
+            # Only PSS shows what several share; between its readings there is an estimate, which may be too high.
+            shares = self._level_readings.get(PSS_TOTAL.key)
+            size = sum(shares) if isinstance(shares, list) else 0  # type: ignore[arg-type]
+        else:
+            sizes = self._level_readings.get(RSS.key)
+            size = sum(sizes) if isinstance(sizes, list) else 0  # type: ignore[arg-type]
+        if size:
+            self._peak_trace.update(holding, size)
 
     def _follow(self, *, find_new: bool = True) -> list[Process]:
         """Find the processes of the job."""
         self._tree.refresh(find_new=find_new)
         counted = self._counted()
         self._roster.update(counted, self._vanished())
+        self._disk_waits.update(counted)
         return counted
 
-    def _levels(self, counted: list[Process]) -> Readings:
+    def _levels(self, counted: list[Process], holding: list[Process]) -> Readings:
         alive = [process for process in counted if process.alive]
         readings: Readings = {}
         if counted:
             readings[PROCESSES.key] = max(len(alive), self._came_and_went(counted), 1)
-        holding = _holding(counted)
         if not holding:
             return readings
         readings |= self._from_stat(alive, holding)
-        readings[STATE.key] = [process.stat.state for process in counted if process.alive or self._is_left(process)]
+        if STATE.key in self._wanted:
+            readings[STATE.key] = [process.stat.state for process in counted if process.alive or self._is_left(process)]
         if HWM_MAX.key in self._wanted and (hwm := self._high_marks.update(alive)) is not None:
             readings[HWM_MAX.key] = hwm
         return readings
@@ -226,17 +275,15 @@ class ProcSource:
 
     def _from_stat(self, alive: list[Process], holding: list[Process]) -> Readings:
         """What one line of each process's stat has."""
-        stats = [process.stat for process in alive]
         rss = [process.stat.rss for process in holding]
-        readings: Readings = {
-            RSS.key: rss,
-            RSS_TOTAL.key: rss,
-            VSZ_TOTAL.key: [process.stat.vsize for process in holding],
-            THREADS.key: [stat.threads for stat in stats],
-        }
+        readings: Readings = {RSS.key: rss, RSS_TOTAL.key: rss}
+        if VSZ_TOTAL.key in self._wanted:
+            readings[VSZ_TOTAL.key] = [process.stat.vsize for process in holding]
+        if THREADS.key in self._wanted:
+            readings[THREADS.key] = [process.stat.threads for process in alive]
         if ETIME.key in self._wanted:
             now = time.clock_gettime(time.CLOCK_BOOTTIME)
-            readings[ETIME.key] = [round(now - stat.start / TICKS_PER_SECOND, 2) for stat in stats]
+            readings[ETIME.key] = [round(now - process.stat.start / TICKS_PER_SECOND, 2) for process in alive]
         if CMD.key in self._wanted:
             readings[CMD.key] = [self._roster.cmd(process) for process in alive]
         return readings
@@ -333,6 +380,10 @@ class ProcSource:
         """The costliest processes so far, the rest as one entry."""
         return self._roster.listed()
 
+    def peaks(self, started: float) -> list[PeakEntry]:
+        """The highs of memory, and who held it."""
+        return self._peak_trace.entries(started)
+
     def live(self) -> list[ProcessUse]:
         """Every process that lives now."""
         return self._roster.live()
@@ -342,5 +393,4 @@ class ProcSource:
 
 
 def _holding(processes: list[Process]) -> list[Process]:
-    """Those that hold memory: one that is ending frees it piece by piece, which is no level of the job."""
-    return [process for process in processes if process.alive and not process.stat.exiting]
+    return [process for process in processes if process.holds_memory]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from jobmeter.collectors.proc_escapes import Escapes
 from jobmeter.kernel import procfs
 from jobmeter.kernel.ledger import Account, Ledger
@@ -19,6 +21,7 @@ class Counters:
         self._machine = machine
         self._escapes = escapes
         self._with_io = with_io
+        self._privileged = os.geteuid() == 0
         self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self.update(processes)
@@ -60,8 +63,10 @@ class Counters:
         before = self._accounts.get(process.identity)
         if before is not None and before.faults == faults and before.used[0] == ticks:
             # It hardly ran: its little I/O is in the next reading, or in the one at its end.
-            return before._replace(parent=stat.ppid)
-        io = self._read_io(process) if self._with_io and (ticks or before is None) else _NO_IO
+            return before if before.parent == stat.ppid else before._replace(parent=stat.ppid)
+        # That of a new process shows an ordinary user whether it is another user's.
+        due = ticks or (before is None and not self._privileged)
+        io = self._read_io(process) if self._with_io and due else _NO_IO
         major = stat.major_faults + stat.children_major_faults
         return Account(stat.ppid, faults, stat.children_minor_faults, (ticks, *io, major))
 

@@ -7,45 +7,70 @@ the job's memory lock meanwhile, so both have an allowance, and page faults, whi
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.kernel import procfs
 from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.procfs import Identity
+from jobmeter.kernel.procfs import Identity, ProcessStatus
 from jobmeter.kernel.tree import Process
 
 _SMAPS_SECONDS_PER_BYTE = 14e-3 / 2**30
 _SMAPS_SECONDS_PER_PROCESS = 40e-6
+_PAUSE = 20
+"""Times what the number of processes costs: for so long none is read again. A job of many begins by starting them."""
+
+
+class Statuses:
+    """`status` of each process, read again only when its memory can have changed since."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._read: dict[Identity, tuple[tuple[int, ...], ProcessStatus]] = {}
+        self.highest_mark: int | None = None  # of VmHWM, of all that were read
+
+    def read(self, process: Process) -> ProcessStatus:
+        """Its status; only the figures of memory are current. OSError when it has ended."""
+        mark, known = _memory_mark(process), self._read.get(process.identity)
+        if known is not None and known[0] == mark:
+            return known[1]
+        status = procfs.read_status(self._machine, process.identity.pid)
+        self._read[process.identity] = mark, status
+        if status.hwm is not None and status.hwm > (self.highest_mark or 0):
+            self.highest_mark = status.hwm
+        return status
+
+    def stale(self, alive: list[Process]) -> list[Process]:
+        """Those that have to be read again."""
+        if len(self._read) > 2 * len(alive):
+            self._read = {p.identity: self._read[p.identity] for p in alive if p.identity in self._read}
+        read = self._read
+        return [p for p in alive if (known := read.get(p.identity)) is None or known[0] != _memory_mark(p)]
+
+
+def _memory_mark(process: Process) -> tuple[int, ...]:
+    """Differs when the memory of a process changed: it adds pages by faults, and swap shrinks the resident size."""
+    stat = process.stat
+    return stat.minor_faults, stat.major_faults, stat.rss, stat.vsize
 
 
 class HighMarks:
     """The highest VmHWM of any process."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._highest: int | None = None
-        self._faults: dict[Identity, int] = {}
+    def __init__(self, statuses: Statuses) -> None:
+        self._statuses = statuses
         self._allowance = Allowance(share=0.01, at_first=0.02)
 
     def update(self, alive: list[Process]) -> int | None:
-        stale = [p for p in alive if self._faults.get(p.identity) != p.stat.minor_faults]
+        stale = self._statuses.stale(alive)
         stale.sort(key=lambda process: process.stat.rss, reverse=True)
         for process in stale:
             if not self._allowance.covers():
                 break
-            with self._allowance:
-                self._read(process)
-        if len(self._faults) > 2 * len(alive):
-            self._faults = {p.identity: self._faults[p.identity] for p in alive if p.identity in self._faults}
-        return self._highest
-
-    def _read(self, process: Process) -> None:
-        try:
-            hwm = procfs.read_status(self._machine, process.identity.pid).hwm
-        except OSError:
-            return
-        self._faults[process.identity] = process.stat.minor_faults
-        if hwm is not None and hwm > (self._highest or 0):
-            self._highest = hwm
+            with self._allowance, suppress(OSError):  # it has ended
+                self._statuses.read(process)
+        return self._statuses.highest_mark
 
 
 class Shares:
@@ -55,6 +80,7 @@ class Shares:
         self._machine = machine
         self._allowance = Allowance(share=0.02, at_first=0.06)
         self._read_at = -1
+        self._not_before = 0.0
         self._largest_read = self._largest_skipped = 0
         self.behind = False  # something changed and could not be read yet
         self._shares: list[procfs.SmapsRollup] = []
@@ -67,13 +93,14 @@ class Shares:
         if mark == self._read_at:
             return self._shares
         size = sum(process.stat.rss for process in holding)
-        self.behind = not self._allowance.covers(
-            size * _SMAPS_SECONDS_PER_BYTE + len(holding) * _SMAPS_SECONDS_PER_PROCESS
-        )
+        now, of_processes = time.monotonic(), len(holding) * _SMAPS_SECONDS_PER_PROCESS
+        affordable = self._allowance.covers(size * _SMAPS_SECONDS_PER_BYTE + of_processes)
+        self.behind = now < self._not_before or not affordable
         if self.behind:
             self._largest_skipped = max(self._largest_skipped, size)
             return []
         self._largest_read = max(self._largest_read, size)
+        self._not_before = now + _PAUSE * of_processes
         with self._allowance:
             read = [(process, self._read(process)) for process in holding]
         self._shares = [share for _, share in read if share is not None]
@@ -94,6 +121,14 @@ class Shares:
             pss, rss = self._anchors.setdefault(process.identity, (0, process.stat.rss))
             total += max(pss + process.stat.rss - rss, 0)
         return total
+
+    def size(self, process: Process) -> int:
+        """The same of one process; its resident size before the first reading."""
+        now = process.stat.rss
+        if not self._anchors:
+            return now
+        pss, rss = self._anchors.get(process.identity, (0, now))
+        return max(pss + now - rss, 0)
 
     @property
     def were_read(self) -> bool:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Union
 
 from jobmeter.collectors.allowance import Allowance
+from jobmeter.collectors.proc_memory import Statuses
 from jobmeter.kernel import procfs
 from jobmeter.kernel.cgroup.group import Group
 from jobmeter.kernel.hostfs import MemoryHints, read_memory_hints
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import ProcessStatus, SmapsRollup
 from jobmeter.kernel.tree import Process
+from jobmeter.light_typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
     from jobmeter.kernel.shmem import OpenFiles
@@ -39,8 +40,9 @@ Uncounted = tuple[Union[int, None], Union[int, None]]
 class UncountedMemory:
     """Finds it for a job without a cgroup (`group` is None) or with one."""
 
-    def __init__(self, machine: Machine, group: Group | None) -> None:
+    def __init__(self, machine: Machine, group: Group | None, statuses: Statuses) -> None:
         self._machine = machine
+        self._statuses = statuses
         self._group = group if group is not None and group.memory_peak() is not None else None
         self._at_first = self._hints()
         self._on_demand = _pages_on_demand(machine)
@@ -117,14 +119,15 @@ class UncountedMemory:
         """Read status, and maybe the open files, of each process; None when that would cost too much now."""
         from jobmeter.kernel.shmem import OpenFiles, open_memory_files
 
-        self.behind = not self._allowance.covers(len(alive) * _SECONDS_PER_PROCESS)
+        to_read = alive if with_files else self._statuses.stale(alive)
+        self.behind = not self._allowance.covers(len(to_read) * _SECONDS_PER_PROCESS)
         if self.behind:
             return None
         statuses = []
         with self._allowance:
             for process in alive:
                 try:
-                    statuses.append(procfs.read_status(self._machine, process.identity.pid))
+                    statuses.append(self._statuses.read(process))
                 except (OSError, ValueError):
                     continue  # it ended
             pids = [process.identity.pid for process in alive] if with_files else []

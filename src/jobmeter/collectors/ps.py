@@ -9,7 +9,7 @@ from jobmeter.collectors.rate import CpuPercent
 from jobmeter.errors import NoData
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.procfs import Identity, printable
+from jobmeter.kernel.procfs import Identity, command_text
 from jobmeter.kernel.pslist import ListedTree, PsLine, read_ps
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
@@ -149,7 +149,9 @@ class PsSource:
             PMEM_TOTAL.key: pmem,
             STAT.key: [row.state for row in self._rows.values() if row.alive or self._is_left(row)],
             ETIME.key: [round(row.age + since, 2) for row in rows if row.age is not None],
-            CMD.key: [printable(row.command.encode()) for row in rows],
+            CMD.key: [
+                command_text(self._target.redaction.text(row.command).encode(errors="surrogateescape")) for row in rows
+            ],
         }
 
     def _is_left(self, zombie: PsLine) -> bool:

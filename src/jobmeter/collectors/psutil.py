@@ -12,7 +12,7 @@ from jobmeter.collectors.roster import EndedProcesses, end_between
 from jobmeter.errors import NoData
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
-from jobmeter.kernel.procfs import Identity, printable
+from jobmeter.kernel.procfs import Identity, command_text
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 if TYPE_CHECKING:
@@ -247,7 +247,8 @@ class PsutilSource:
             words = process.cmdline()
         except self._psutil.AccessDenied:
             words = []
-        return printable((" ".join(words) or f"[{process.name()}]").encode(errors="surrogateescape"))
+        line = " ".join(self._target.redaction.words(words)) or f"[{process.name()}]"
+        return command_text(line.encode(errors="surrogateescape"))
 
     def _pss(self, alive: list[_Member]) -> list[int]:
         """PSS of every process; empty when one of them cannot be read, or it would cost too much now."""

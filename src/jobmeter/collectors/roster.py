@@ -8,7 +8,7 @@ from collections.abc import Callable
 from jobmeter.collectors.contract import ProcessUse
 from jobmeter.kernel import procfs
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
-from jobmeter.kernel.procfs import Identity
+from jobmeter.kernel.procfs import Identity, Stat
 from jobmeter.kernel.tree import Process
 
 LISTED = 20
@@ -48,10 +48,12 @@ def end_between(lived: float, gone: float, *, announced: bool = False) -> float:
 
 
 class _Entry:
-    __slots__ = ("base", "cmd", "comm", "ended", "process", "rss_peak", "since")
+    __slots__ = ("base", "cmd", "comm", "ended", "looks", "process", "rss_peak", "since", "stat")
 
     def __init__(self, process: Process, since: float) -> None:
         self.process = process
+        self.stat: Stat | None = None  # as of the last look
+        self.looks = 0  # at which it had done something, up to two
         self.comm = b""
         self.cmd = ""
         self.rss_peak = 0
@@ -77,12 +79,17 @@ class Roster:
         names: dict[int, str],
         *,
         announced: int | None = None,
+        redact: Callable[[list[str]], list[str]] = list,
         clock: Callable[[], float] = _boot_time,
     ) -> None:
-        """`names` are command lines by pid that need not be read; the end of `announced` is reported as it happens."""
+        """`names` are command lines by pid that need not be read; the end of `announced` is reported as it happens.
+
+        `redact` is applied to command lines that are read.
+        """
         self._machine = machine
         self._names = names
         self._announced = announced
+        self._redact = redact
         self._clock = clock
         self._began = self._lived = clock()  # everyone in `_live` that has not ended was alive at `_lived`
         self._live: dict[Identity, _Entry] = {}
@@ -106,15 +113,23 @@ class Roster:
         for process in present:
             entry = self._live.get(process.identity)
             stat = process.stat
+            if entry is not None and entry.stat is stat:
+                continue
             if entry is None:
                 since = max(stat.start / TICKS_PER_SECOND, self._began)
                 entry = self._live[process.identity] = _Entry(process, since)
+            entry.stat = stat
             if stat.rss > entry.rss_peak:
                 entry.rss_peak = stat.rss
             if stat.comm != entry.comm:  # new, or it executed another program
                 entry.comm, entry.cmd = stat.comm, self._read_cmd(process, few=len(self._live) <= _FEW)
             elif entry.cmd.startswith("[") and stat.user + stat.system > 0:
                 entry.cmd = self._read_cmd(process, few=True)
+            elif entry.looks == 1 and process.holds_memory and len(self._live) <= _FEW:
+                # A fork of a program that executed the same one, with other arguments: the name does not show it.
+                words = self._read_cmd(process, few=True)
+                entry.cmd = entry.cmd if words.startswith("[") else words  # it may have just ended
+            entry.looks += entry.looks < 2
             if entry.ended is None and not process.alive:
                 ended.append(entry)
         announced = any(entry.process.identity.pid == self._announced for entry in ended)
@@ -132,7 +147,7 @@ class Roster:
         try:
             if not few and not process.stat.user + process.stat.system:
                 return procfs.parse_cmdline(b"", process.stat.comm)
-            return procfs.read_cmdline(self._machine, pid, process.stat.comm)
+            return procfs.read_cmdline(self._machine, pid, process.stat.comm, self._redact)
         except OSError:
             return procfs.parse_cmdline(b"", process.stat.comm)
 

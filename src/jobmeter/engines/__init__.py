@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BUILTIN = {
     "local": "jobmeter.engines.local:LocalEngine",
+    "celery": "jobmeter.engines.celery.engine:CeleryEngine",
 }
 """Name → class, which is called with the values of the engine's options. Imported when used."""
 

@@ -26,6 +26,7 @@ class Measure(NamedTuple):
     window: float = 10.0
     measurements: list[str] | None = None  # keys and patterns; None: the default
     keep_windows: bool = True  # else its header and its record alone
+    redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
 
 
 class Task(NamedTuple):
@@ -43,6 +44,7 @@ class Task(NamedTuple):
     requirement: Requirement = Requirement()
     enforce: bool = False  # the requirement is a limit
     outputs: tuple[str, ...] = ()  # files that it must make
+    metrics: str | None = None  # a JSON file in which it leaves metrics of its own
     labels: dict[str, str] = {}
     measure: Measure = Measure()
     container: dict[str, Any] | None = None  # the fields of ContainerOptions; None: no container
@@ -112,6 +114,7 @@ class Capabilities(NamedTuple):
 
     shares_files: bool = True  # its jobs see the files of this machine: inputs are checked before anything starts
     retries_elsewhere: bool = False  # a task that was lost can run on another machine, so `retry` counts for it
+    has_nodes: bool = False  # it requests nodes as the spec says: `num_nodes`, schedulers
     has_queue: bool = False  # tasks that do not fit yet wait there: their start may be long after `start`
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import heapq
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -20,11 +19,13 @@ from jobmeter.engines.contract import (
     Task,
     Token,
 )
+from jobmeter.engines.devices import Devices
 from jobmeter.engines.guard import Guard
 from jobmeter.engines.machine_capacity import machine_capacity
 from jobmeter.engines.open_files import Descriptors
 from jobmeter.engines.task_run import TaskRun
 from jobmeter.errors import LaunchError
+from jobmeter.journal.writer import RunJournal
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import Identity
 from jobmeter.launch.leftover_jobs import LeftJob, end_jobs, identity_of
@@ -50,6 +51,7 @@ class LocalEngine:
         self._runs: dict[int, TaskRun] = {}
         self._levels: dict[int, Mapping[str, Value]] = {}
         self._cancelled = self._at_once = False
+        self._cancelled_tasks: set[int] = set()  # that no thread had begun to run
         self._receiver: Receiver
         self._guard: Guard
 
@@ -88,6 +90,8 @@ class LocalEngine:
         return Recovered(end_jobs(THIS_MACHINE, [_left_job(token) for token in here if "shepherd" in token]))
 
     def start(self, task: Task) -> None:
+        with self._lock:
+            self._cancelled_tasks.discard(task.number)  # an earlier attempt
         # When the system gives us no further thread, the task waits for one of those there are.
         with contextlib.suppress(RuntimeError):
             self._threads.submit(self._run, task)
@@ -97,12 +101,18 @@ class LocalEngine:
             if number is None:
                 self._cancelled = True
                 self._at_once = self._at_once or at_once
+            elif number not in self._runs:
+                self._cancelled_tasks.add(number)
             runs = [run for run in self._runs.values() if number in (None, run.task.number)]
         for run in runs:
             run.cancel(at_once=at_once)
 
     def levels(self) -> Mapping[int, Mapping[str, Value]]:
         return dict(self._levels)
+
+    def journal_of(self, task: Task) -> RunJournal:
+        """What takes the lines of the task's journal."""
+        return self._receiver.journal
 
     def close(self) -> None:
         self._threads.shutdown()
@@ -136,7 +146,7 @@ class LocalEngine:
         devices = self._devices.take(task.requirement.gpus or 0)
         run = TaskRun(
             task,
-            self._receiver.journal,
+            self.journal_of(task),
             self._environment,
             devices=[self._devices.name(device) for device in devices],
             meter=self._meter,
@@ -146,7 +156,7 @@ class LocalEngine:
         )
         with self._lock:
             self._runs[task.number] = run
-            cancelled = self._cancelled
+            cancelled = self._cancelled or task.number in self._cancelled_tasks
         if cancelled:
             run.cancel(at_once=self._at_once)
         try:
@@ -158,34 +168,6 @@ class LocalEngine:
             self._devices.give_back(devices)
             for shepherd in shepherds:
                 self._guard.remove(shepherd)
-
-
-class Devices:
-    """Which GPUs are whose. How many there are is minded by whoever starts the tasks."""
-
-    def __init__(self, visible: str) -> None:
-        """`visible` is our own CUDA_VISIBLE_DEVICES: of those that we were given, jobs get some."""
-        self._names = [name for name in visible.split(",") if name]
-        self._free: list[int] = []
-        self._following = 0
-        self._lock = threading.Lock()
-
-    def take(self, count: int) -> list[int]:
-        """The lowest numbers that are nobody's."""
-        with self._lock:
-            while len(self._free) < count:
-                heapq.heappush(self._free, self._following)
-                self._following += 1
-            return [heapq.heappop(self._free) for _ in range(count)]
-
-    def give_back(self, devices: Sequence[int]) -> None:
-        with self._lock:
-            for device in devices:
-                heapq.heappush(self._free, device)
-
-    def name(self, device: int) -> str:
-        """What CUDA calls it."""
-        return self._names[device] if device < len(self._names) else str(device)
 
 
 def _token(launched: LaunchedJob) -> Token:

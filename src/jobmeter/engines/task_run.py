@@ -18,9 +18,12 @@ from jobmeter.launch.spawn import LaunchedJob, Streams
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Status
-from jobmeter.session.command import JobOptions, LaunchedCommand, present_directory
+from jobmeter.session.command import JobOptions, LaunchedCommand
 from jobmeter.session.measuring import MeasureOptions, Measuring, ignore
+from jobmeter.session.metrics import VARIABLE, MetricFiles
 from jobmeter.session.session import Session
+from jobmeter.store_access import access_like, open_or_create
+from jobmeter.working_directory import near_path, present_directory
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
@@ -116,7 +119,7 @@ class TaskRun:
         job = JobOptions(
             command=task.command,
             directory=task.directory,
-            environment={**self._environment, **task.environment, **visible},
+            environment={**self._environment, **task.environment, **visible, VARIABLE: _metric_log(task)},
             streams=streams,
             requirement=task.requirement,
             enforce=task.enforce,
@@ -142,7 +145,9 @@ class TaskRun:
         """A job that could not start has failed, as it would in a shell; its stderr says why."""
         code = error.exit_code if isinstance(error, (CommandNotFound, CommandNotExecutable)) else 125
         try:
-            with open(self.task.stderr, "a", encoding="utf-8") as file:
+            access = access_like(os.path.dirname(self.task.stderr))
+            descriptor = open_or_create(self.task.stderr, access, os.O_WRONLY | os.O_APPEND)
+            with open(descriptor, "a", encoding="utf-8") as file:
                 file.write(f"jobmeter: {error}\n")
         except OSError:
             pass  # it is reported with the end of the task, too
@@ -163,9 +168,16 @@ def measure_options(task: Task, journal: RunJournal | None) -> MeasureOptions:
         window=measure.window,
         measurements=measure.measurements,
         keep_windows=measure.keep_windows,
+        redact=measure.redact,
         store=None if journal is None else "",  # the journal knows where it is
         journal=journal,
+        metric_files=MetricFiles(_metric_log(task), task.metrics),
     )
+
+
+def _metric_log(task: Task) -> str:
+    """Where `jobmeter metric` writes in this job: beside its output."""
+    return f"{task.stdout}.metrics"
 
 
 def unmeasured_record(
@@ -179,15 +191,17 @@ def unmeasured_record(
 def _missing_output(record: Record, directory: str | None) -> str | None:
     """Why a job failed that ended well."""
     missing = record["provenance"].get("missing_outputs")
-    return f"it did not make {os.path.relpath(missing[0], directory or '.')}" if missing else None
+    if not missing:
+        return None
+    return f"it did not make {os.path.relpath(missing[0], directory) if directory else near_path(missing[0])}"
 
 
 def _open_streams(task: Task) -> list[int]:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_TRUNC | os.O_APPEND
     descriptors = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)]
     try:
         for path in (task.stdout, task.stderr):
-            descriptors.append(os.open(path, flags, 0o666))
+            descriptors.append(open_or_create(path, access_like(os.path.dirname(path)), flags))
     except OSError:
         for descriptor in descriptors:
             os.close(descriptor)

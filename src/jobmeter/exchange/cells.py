@@ -34,11 +34,17 @@ def checked(value: object, what: str, most: float = MOST_COUNT, written: str | N
     shown = value if written is None else written
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise BadCell(f"{what} {shown!r} is not a number")
-    if not math.isfinite(value) or value < 0:
+    # A whole number may be too large for a float, which `isfinite` needs.
+    if (isinstance(value, float) and not math.isfinite(value)) or value < 0:
         raise BadCell(f"{what} {shown!r} is not a number from 0 up")
     if value > most:
-        raise BadCell(f"{what} {shown!r} is more than can be")
+        raise BadCell(f"{what} {_short(shown)} is more than can be")
     return value
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def count(text: str, what: str) -> int:

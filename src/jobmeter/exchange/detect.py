@@ -28,7 +28,7 @@ class Format(Protocol):
         """The runs in the file."""
 
 
-MODULES = ("records", "duct", "slurm", "nextflow", "gnutime")
+MODULES = ("records", "duct", "slurm", "nextflow", "nextflow_task", "gnutime")
 """Of this package, one a format, in the order in which a file is tried."""
 
 
@@ -40,20 +40,23 @@ def _load(name: str) -> Format:
 FORMATS: dict[str, Format] = {each.KIND: each for each in map(_load, MODULES)}
 
 
-def recognise(path: str, file: BinaryIO) -> str:
-    """The kind of a file; UsageError when it is none. Leaves the file at its beginning."""
+def kinds_in_words() -> str:
+    return "; ".join(f"{kind}: {each.WORDS}" for kind, each in FORMATS.items())
+
+
+def recognise(path: str, file: BinaryIO, only: str | None = None) -> str:
+    """The kind of a file; UsageError when it is none, or not `only` this one. Leaves the file at its beginning."""
     data = file.read(_LOOKED_AT)
     file.seek(0)
     if not data.strip():
-        if os.path.basename(path).endswith(duct.INFO):
+        if only in (None, "duct") and os.path.basename(path).endswith(duct.INFO):
             return "duct"
         raise UsageError(f"{path}: is empty, so there is nothing to import")
     start = data.decode("utf-8-sig", errors="replace")
     first = start.split("\n", 1)[0].rstrip("\r")
     for kind, each in FORMATS.items():
-        if each.fits(first, start):
+        if only in (None, kind) and each.fits(first, start):
             return kind
-    if os.path.basename(path).endswith(duct.INFO):
+    if only in (None, "duct") and os.path.basename(path).endswith(duct.INFO) and start.lstrip().startswith("{"):
         return "duct"  # a torn one: its reader says what is wrong
-    kinds = "; ".join(f"{kind}: {each.WORDS}" for kind, each in FORMATS.items())
-    raise UsageError(f"{path}: its format is not recognised. Name it with --from KIND ({kinds})")
+    raise UsageError(f"{path}: its format is not recognised. Name it with --from KIND ({kinds_in_words()})")

@@ -7,18 +7,24 @@ so that they are not mistaken for what jobmeter measured itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Union
 
 from jobmeter.analyse.headline_table import usage
+from jobmeter.exchange.cells import BadCell
+from jobmeter.journal.lines import read_lines, skip_line
 from jobmeter.journal.reader import JournalWindow
 from jobmeter.model import Across, Kind, Measurement, Outcome, Quality, Requirement
 from jobmeter.record.build import complete, identity, run_id
+from jobmeter.record.validate import check_described, check_record, problem_of_window
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Described, Host, Labels, Record
 
 FILE_TIME = "the file's time of change"
+LONGEST_LINE = 256 << 20
+"""Bytes. A longer line is left out; one of our own records may hold the time series of weeks."""
+TOO_LONG = f"is longer than {LONGEST_LINE >> 20} MiB"
 
 Figures = list[tuple[Measurement, dict[str, float]]]
 """What was measured, each with its known statistics: peak, mean, total."""
@@ -75,7 +81,7 @@ class Facts(NamedTuple):
 
 
 def run_of(facts: Facts) -> ForeignRun:
-    """The run that these facts describe."""
+    """The run that these facts describe. BadCell when they make no valid record."""
     summary = {
         measurement.key: {"unit": measurement.unit, "kind": measurement.kind.value, **fields}
         for measurement, fields in facts.figures
@@ -109,7 +115,21 @@ def run_of(facts: Facts) -> ForeignRun:
         wall_seconds=facts.wall_seconds,
         ended=ended,
     )
-    return ForeignRun(record, described, facts.windows, facts.notes)
+    return valid_run(ForeignRun(record, described, facts.windows, facts.notes))
+
+
+def valid_run(run: ForeignRun) -> ForeignRun:
+    """The same run, validated. BadCell when it cannot be stored."""
+    problem = check_record(run.record)
+    if problem is None and (problem := check_described(run.described)) is not None:
+        problem = f".described{problem}"
+    if problem is not None:
+        raise BadCell(f"makes no valid record: {problem.lstrip('. ')}")
+    kinds = {key: about["kind"] for key, about in run.described.items()}
+    for window in run.windows:
+        if (problem := problem_of_window(*window, kinds)) is not None:
+            raise BadCell(f"has a window that is not valid: {problem.lstrip('. ')}")
+    return run
 
 
 def _both_ends(facts: Facts) -> tuple[float | None, float | None]:
@@ -136,12 +156,24 @@ def counter(key: str, unit: str, across: Across, help: str, quality: Quality = Q
     return Measurement(key, unit, Kind.COUNTER, across, quality, help)
 
 
-def decoded(lines: Iterable[bytes]) -> Iterator[tuple[int, str | None]]:
-    """Lines with their numbers, as text; None where one is not UTF-8."""
-    for number, line in enumerate(lines, start=1):
+def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Lines with their numbers; None where one is too long."""
+    for number, line in enumerate(read_lines(file, LONGEST_LINE), start=1):
+        is_cut = len(line) == LONGEST_LINE and not line.endswith(b"\n")
+        if is_cut:
+            skip_line(file)
+        yield number, None if is_cut else line
+
+
+def decoded(file: BinaryIO) -> Iterator[tuple[int, str | None, str]]:
+    """Lines with their numbers, as text; None, and the reason, where one cannot be read."""
+    for number, line in numbered_lines(file):
         try:
+            if line is None:
+                yield number, None, TOO_LONG
+                continue
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            yield number, None
+            yield number, None, "is not UTF-8 text"
         else:
-            yield number, text.rstrip("\r\n")
+            yield number, text.rstrip("\r\n"), ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Container, Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -30,7 +31,7 @@ def read_rows(path: str, file: BinaryIO, table: TableFormat) -> Iterator[Foreign
     """The rows of a file. UsageError when its first line names no columns; a bad line costs itself alone."""
     columns: list[str] | None = None
     header = ""
-    for line, text in decoded(file):
+    for line, text, why in decoded(file):
         where = f"{path}: line {line}"
         if columns is None:
             header = text or ""
@@ -38,9 +39,13 @@ def read_rows(path: str, file: BinaryIO, table: TableFormat) -> Iterator[Foreign
             if columns is None:
                 raise UsageError(f"{where}: {table.no_header}")
         elif text is None:
-            yield UnusableRow(where, "is not UTF-8 text")
+            yield UnusableRow(where, why)
         elif text.strip():
-            cells = [cell.strip() for cell in table.split(text, header)]
+            try:
+                cells = [cell.strip() for cell in table.split(text, header)]
+            except csv.Error as error:
+                yield UnusableRow(where, f"cannot be split into cells ({error})")
+                continue
             if len(cells) == len(columns):
                 yield ForeignRow(line, where, {n: cell for n, cell in zip(columns, cells) if cell not in table.empty})
             else:

@@ -83,11 +83,11 @@ def read(path: str, file: BinaryIO) -> Items:
             continue
         try:
             facts = _facts(path, block, order, ended)
+            made.append(run_of(facts))
         except BadCell as bad:
             made.append(UnusableRow(f"{path}: line {block.line}", str(bad)))
             ended = None
             continue
-        made.append(run_of(facts))
         ended = None if ended is None else ended - (facts.wall_seconds or 0.0)
     yield from reversed(made)
 
@@ -96,10 +96,10 @@ def _blocks(path: str, file: BinaryIO) -> Iterator[_Block | UnusableRow]:
     block: _Block | None = None
     before: str | None = None
     open_command = False
-    for line, text in decoded(file):
+    for line, text, why in decoded(file):
         if text is None:
             if block is not None:
-                yield UnusableRow(f"{path}: line {line}", "is not UTF-8 text")
+                yield UnusableRow(f"{path}: line {line}", why)
                 block = None
             continue
         if text.startswith(OPENING):

@@ -24,7 +24,7 @@ from jobmeter.exchange.cells import (
     moment,
     number,
 )
-from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, gauge, run_of
+from jobmeter.exchange.foreign import Facts, Figures, ForeignRun, Items, Unfinished, UnusableRow, counter, gauge, run_of
 from jobmeter.exchange.foreign_table import TableFormat, read_rows
 from jobmeter.model import Across, Measurement, Outcome, Requirement, Status
 
@@ -37,6 +37,8 @@ _STATUS = {
     "FAILED": Status.FAILED,
     "ABORTED": Status.CANCELLED,
 }
+_MET_LIMIT = {137: ("memory", Status.OOM), 140: ("time", Status.TIMEOUT)}
+"""Exit codes by which a scheduler ends a task at a limit that it requested: 128 + SIGKILL, 128 + SIGUSR2."""
 _UNFINISHED = ("NEW", "SUBMITTED", "RUNNING")
 _RAW = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _LABELS = {"task_id": "task_id", "tag": "tag", "attempt": "attempt", "queue": "queue", "container": "container"}
@@ -68,7 +70,12 @@ _FIGURES = {"realtime", "duration", "%cpu", "%mem", *LEVELS, *BYTES}
 def header_columns(line: str) -> list[str] | None:
     """The columns that the first line of a trace names; None when it is not one."""
     for delimiter in ("\t", ","):
-        columns = [column.strip() for column in next(csv.reader([line], delimiter=delimiter), [])]
+        try:
+            columns = [column.strip() for column in next(csv.reader([line], delimiter=delimiter), [])]
+        except csv.Error:
+            continue  # a cell is longer than any name
+        if "wall_seconds" in columns:
+            return None  # what `jobmeter export` wrote
         if {"name", "process"} & set(columns) and (_FIGURES | {"hash", "task_id"}) & set(columns):
             return columns
     return None
@@ -81,8 +88,8 @@ def fits(first_line: str, beginning: str) -> bool:
 def _split(line: str, header: str) -> list[str]:
     """The cells. Nextflow quotes nothing in its tab-separated files; a quote there is part of a name."""
     if "\t" in header:
-        return next(csv.reader([line], delimiter="\t", quoting=csv.QUOTE_NONE))
-    return next(csv.reader([line]))
+        return next(csv.reader([line], delimiter="\t", quoting=csv.QUOTE_NONE), [])
+    return next(csv.reader([line]), [])
 
 
 _TRACE = TableFormat(
@@ -103,16 +110,24 @@ def read(path: str, file: BinaryIO) -> Items:
                 identity = _identity(row.cells)
                 # A trace without hash and dates may hold equal rows; the second is another run.
                 times_seen[identity] += 1
-                yield run_of(_facts(row.where, row.cells, (*identity, str(times_seen[identity])), written))
+                yield run_of_row(row.where, row.cells, times_seen[identity], written)
             except BadCell as bad:
                 yield UnusableRow(row.where, str(bad))
 
 
+def run_of_row(where: str, row: dict[str, str], occurrence: int, written: float) -> ForeignRun:
+    """The run of one task; of equal rows each is an `occurrence`. BadCell when it cannot be used."""
+    return run_of(_facts(where, row, (*_identity(row), str(occurrence)), written))
+
+
 def _identity(row: dict[str, str]) -> tuple[str, ...]:
-    """A cached task keeps its hash and dates in the trace of the run that resumed: it is the same run."""
+    """A task is its hash, which is also the beginning of its directory's name; each attempt has another.
+
+    A cached task keeps its hash in the trace of the run that resumed: it is the same run.
+    """
+    if "hash" in row:
+        return ("task", row["hash"], _name(row))
     dates = [row[name] for name in ("submit", "start", "complete") if name in row]
-    if "hash" in row and dates:
-        return (row["hash"], row.get("attempt", "1"), *dates)
     if dates:
         return (row.get("task_id", ""), row.get("name", row.get("process", "")), row.get("attempt", "1"), *dates)
     return tuple(f"{name}={value}" for name, value in sorted(row.items()))
@@ -123,12 +138,17 @@ def _facts(where: str, row: dict[str, str], identity: tuple[str, ...], written: 
     wall = _seconds(row, "realtime")
     if wall is None and started is not None and ended is not None:
         wall = checked(ended - started, "complete minus start", MOST_SECONDS)
-    name = row.get("process") or re.sub(r" \(.*\)$", "", row.get("name", ""))
+    provenance = {}
+    if started is None and ended is None and (submitted := _moment(row, "submit")) is not None:
+        started, provenance = submitted, {"times_from": "its submission"}
+    name = _name(row)
     if not name:
         raise BadCell("has neither a process nor a name")
     labels = {label: row[column] for column, label in _LABELS.items() if column in row}
     if row.get("name", name) != name:
         labels["task"] = row["name"]
+    if "rchar" in row:
+        labels["bytes"] = str(amount(row["rchar"], "rchar"))  # what a task reads stands for the size of its inputs
     return Facts(
         source=SOURCE,
         identity=identity,
@@ -144,7 +164,13 @@ def _facts(where: str, row: dict[str, str], identity: tuple[str, ...], written: 
         labels=labels,
         host={"name": row["hostname"]} if "hostname" in row else {},
         directory=row.get("workdir"),
+        provenance=provenance,
     )
+
+
+def _name(row: dict[str, str]) -> str:
+    """The process; a task's own name adds its tag in parentheses."""
+    return row.get("process") or re.sub(r" \(.*\)$", "", row.get("name", ""))
 
 
 def _outcome(row: dict[str, str]) -> Outcome:
@@ -154,6 +180,10 @@ def _outcome(row: dict[str, str]) -> Outcome:
         return Outcome(Status.COMPLETED if code in (0, None) else Status.FAILED, code)
     if status not in _STATUS:
         raise BadCell(f"status {status!r} is none of Nextflow's")
+    if _STATUS[status] is Status.FAILED and code in _MET_LIMIT:
+        limit, met = _MET_LIMIT[code]
+        if limit in row:
+            return Outcome(met, code)
     return Outcome(_STATUS[status], code)
 
 

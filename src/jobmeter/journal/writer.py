@@ -8,6 +8,8 @@ A file of many runs begins with `{"schema": …, "shared": {…}}`: what the hea
 follow have in common. Each header begins a run, and the lines after it are of that run;
 `{"run": id}` says that those which follow are of an earlier one, so that runs may overlap.
 
+If the disk was full for a while, `{"gap": {"windows": N, "why": …}}` stands where windows are missing.
+
 What may be appended to a run at any time, also by others: `{"labels": {…}, "run": id}`
 changes labels (null removes one), `{"removed": id}` removes the run from its file.
 """
@@ -15,14 +17,15 @@ changes labels (null removes one), `{"removed": id}` removes the run from its fi
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
 
+from jobmeter.byte_text import json_text
 from jobmeter.errors import StoreError
+from jobmeter.light_typing import TYPE_CHECKING, Any, Protocol
 from jobmeter.model import Measurement
+from jobmeter.store_access import access_like, create, make_store_directory
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
@@ -34,7 +37,10 @@ class RunJournal(Protocol):
     """Takes the lines of many runs. Whoever measures a job may be far from the file that they end up in."""
 
     path: str
-    failed: str | None
+
+    @property
+    def failed(self) -> str | None:
+        """What went wrong first; None while all is well."""
 
     def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
         """The header of a run; the lines that follow are of it."""
@@ -44,7 +50,11 @@ class RunJournal(Protocol):
 
 
 class JournalFile:
-    """A file that only grows. A failure to write is reported once, through `failed`, and never raised."""
+    """A file that only grows. A failure to write is reported through `failed`, the first one, and never raised.
+
+    What fails to be written is tried again with the next line: a disk that is full may have room then. Headers and
+    records are kept until then; windows are not, and how many are missing is written.
+    """
 
     def __init__(self, path: str, shared: Mapping[str, Any] | None = None) -> None:
         """Create the file; StoreError when the store cannot be written.
@@ -56,39 +66,72 @@ class JournalFile:
         self.shared = shared
         self._current = ""  # the run to which lines without `run` belong
         self._lock = threading.Lock()
+        self._owed: list[bytes] = []  # headers and records that could not be written yet
+        self._missing = 0  # windows that never will be
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_EXCL, 0o666)
+            store, directory = os.path.split(os.path.dirname(path))
+            make_store_directory(store, directory)
+            self._descriptor = create(path, access_like(os.path.dirname(path)), os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from None
         if shared is not None:
-            self._write(encode({"schema": SCHEMA, "shared": shared}))
+            self._write(encode({"schema": SCHEMA, "shared": shared}), keep=True)
 
-    def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
-        """The header of a run; the lines that follow are of it."""
+    def begin(self, run_id: str, header: Mapping[str, Any], *lines: Any) -> None:
+        """The header of a run; the `lines` and those that follow are of it."""
         shared = self.shared or {}
         header = {key: value for key, value in header.items() if key not in shared or shared[key] != value}
+        data = b"".join(map(encode, ({"schema": SCHEMA, **header}, *lines)))
         with self._lock:
             self._current = run_id
-            self._write(encode({"schema": SCHEMA, **header}))
+            self._write(data, keep=True)
 
     def append(self, run_id: str, *lines: Any) -> None:
         """Lines of a run, together; runs of many threads may take turns."""
         data = b"".join(map(encode, lines))
         with self._lock:
-            if self.shared is not None and self._current != run_id:
+            # After a failure, what was written last may be of another run.
+            if self.shared is not None and (self._current != run_id or self.failed is not None):
                 self._current = run_id
                 data = encode({"run": run_id}) + data
-            self._write(data)
+            self._write(data, keep=not any(isinstance(line, list) for line in lines))
 
-    def _write(self, data: bytes) -> None:
-        if self.failed is not None:
-            return
+    def _write(self, data: bytes, *, keep: bool) -> None:
+        """Write a piece, after those that are owed; if that fails, `keep` it for the next time."""
+        while self._owed and self._write_piece(self._owed[0]):
+            del self._owed[0]
+        if self._owed:
+            written = False
+        elif self._missing:
+            gap = encode({"gap": {"windows": self._missing, "why": self.failed}})
+            if written := self._write_piece(gap + data):
+                self._missing = 0
+        else:
+            written = self._write_piece(data)
+        if not written and keep:
+            self._owed.append(data)
+        elif not written:
+            self._missing += 1
+
+    def _write_piece(self, data: bytes) -> bool:
+        """Write all of it, or none."""
+        written = 0
         try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
         except OSError as error:
             self._fail(error)
+            if written:
+                self._remove_last(written)
+            return False
+        return True
+
+    def _remove_last(self, count: int) -> None:
+        """Remove the beginning of a piece of which the rest could not be written."""
+        try:
+            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - count)
+        except OSError:
+            self._owed.insert(0, b"\n")  # a line that readers skip
 
     def sync(self) -> None:
         """Sync the file, so that what was written survives a crash of the machine."""
@@ -101,7 +144,7 @@ class JournalFile:
         os.close(self._descriptor)
 
     def _fail(self, error: OSError) -> None:
-        self.failed = f"{self.path}: {error.strerror}"
+        self.failed = self.failed or f"{self.path}: {error.strerror}"
 
 
 class JournalWriter:
@@ -127,9 +170,9 @@ class JournalWriter:
         self._file.begin(self._run_id, header)
 
     def window(self, seconds: float, samples: int, cells: dict[str, Any], processes: list[Any]) -> None:
-        lines: list[Any] = [[round(seconds, 2), samples, *cells.values()]]
+        lines: list[Any] = [[round(seconds, 4), samples, *cells.values()]]
         columns = list(cells)
-        if columns != self._columns:
+        if columns != self._columns or self.failed is not None:  # the last declaration may be missing
             self._columns = columns
             lines.insert(0, {"columns": columns})
         if processes:
@@ -165,24 +208,27 @@ def shared_journal(store: str, name: str, shared: Mapping[str, Any]) -> JournalF
     return JournalFile(journal_path(store, name), shared)
 
 
-def append_to_journal(path: str, line: Mapping[str, Any]) -> None:
-    """Add a line about a run to its file. StoreError when that cannot be written."""
+def append_to_journal(path: str, *lines: Mapping[str, Any]) -> None:
+    """Add lines about a run to its file, beside its writer. StoreError when that cannot be written."""
+    import errno  # late: `run` appends nothing to other runs
+
+    from jobmeter.journal.lock import journal_lock
+
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-        try:
-            size = os.fstat(descriptor).st_size
-            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            os.write(descriptor, (b"\n" if torn else b"") + encode(line))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with journal_lock(path, for_appending=True) as file:
+            size = os.fstat(file.fileno()).st_size
+            torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+            data = (b"\n" if torn else b"") + b"".join(map(encode, lines))
+            if os.write(file.fileno(), data) < len(data):
+                os.ftruncate(file.fileno(), size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}") from None
+        raise StoreError(f"{path}: {error.strerror}") from error
 
 
 def encode(line: Any) -> bytes:
-    # Surrogates stand for bytes of file names that are no UTF-8; JSON escapes keep them.
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    return json_text(line, separators=(",", ":")).encode() + b"\n"
 
 
 def journal_path(store: str, run_id: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine, read_bytes, read_text
+from jobmeter.light_typing import NamedTuple
 
 
 class CpuTime(NamedTuple):

@@ -8,9 +8,8 @@ SIGCHLD) is stored here, as last read: per process, and only then summed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobmeter.kernel.procfs import Identity
+from jobmeter.light_typing import NamedTuple
 
 
 class Account(NamedTuple):

@@ -10,10 +10,10 @@ import errno
 import functools
 import os
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine, read_text
+from jobmeter.light_typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ctypes import CDLL
@@ -66,9 +66,7 @@ def open_event(name: str, *threads: int, at_exec: bool = True) -> Event:
 
     A thread that has ended meanwhile is skipped.
     """
-    number = _SYSCALL.get(os.uname().machine)
-    if number is None:
-        raise NoData(f"perf events are not known for {os.uname().machine}")
+    number = _syscall_number()
     try:
         return Event(_open_all(number, name, threads, at_exec, user_only=False), user_only=False)
     except PermissionError:
@@ -99,6 +97,14 @@ def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *
             os.close(descriptor)
         raise
     return descriptors
+
+
+@functools.cache
+def _syscall_number() -> int:
+    machine = os.uname().machine
+    if machine not in _SYSCALL:
+        raise NoData(f"perf events are not known for {machine}")
+    return _SYSCALL[machine]
 
 
 @functools.cache

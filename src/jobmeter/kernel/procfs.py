@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import NamedTuple
+from collections.abc import Callable
 
+from jobmeter.byte_text import bytes_to_text
 from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_bytes, read_text
+from jobmeter.light_typing import NamedTuple
 
+Redact = Callable[[list[str]], list[str]]
+"""Hides secrets in the words of a command."""
+
+STAT_BYTES = 4096
+"""More than any stat line has: one read is enough."""
 _PF_EXITING = 0x4  # include/linux/sched.h
 
 
@@ -78,9 +85,6 @@ def read_stat(machine: Machine, pid: int) -> Stat:
     return parse_stat(read_bytes(f"{machine.proc}/{pid}/stat"))
 
 
-_EXITING = 0x4  # PF_EXITING of linux/sched.h
-
-
 class Parentage(NamedTuple):
     """The fields of /proc/PID/stat that show to which job a process belongs."""
 
@@ -97,7 +101,7 @@ class Parentage(NamedTuple):
     @property
     def ending(self) -> bool:
         """Whether it has ended, or is about to: its program no longer runs."""
-        return not self.alive or bool(self.flags & _EXITING)
+        return not self.alive or bool(self.flags & _PF_EXITING)
 
 
 def parse_parentage(line: bytes) -> Parentage:
@@ -124,25 +128,30 @@ class ProcessStatus(NamedTuple):
     hugetlb: int = 0  # mapped huge pages of the machine's pools; no part of the resident size
 
 
+_SWITCHES = (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches")
+
+
 def parse_status(content: bytes) -> ProcessStatus:
-    hwm = swap = None
-    switches = shmem = page_tables = hugetlb = 0
-    # Not splitlines(): the kernel escapes a newline in the name, and leaves a carriage return as it is.
-    for line in content.split(b"\n"):
-        name, _, value = line.partition(b":")
-        if name == b"VmHWM":
-            hwm = _kib(line)
-        elif name == b"VmSwap":
-            swap = _kib(line)
-        elif name == b"RssShmem":
-            shmem = _kib(line)
-        elif name == b"VmPTE":
-            page_tables = _kib(line)
-        elif name == b"HugetlbPages":
-            hugetlb = _kib(line)
-        elif name in (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"):
-            switches += _number(value, line)
-    return ProcessStatus(hwm, swap, switches, shmem, page_tables, hugetlb)
+    def kib(name: bytes) -> int | None:
+        line = _status_line(content, name)
+        return None if line is None else _kib(line)
+
+    switches = [line for name in _SWITCHES if (line := _status_line(content, name)) is not None]
+    return ProcessStatus(
+        kib(b"VmHWM"),
+        kib(b"VmSwap"),
+        sum(_number(line.partition(b":")[2], line) for line in switches),
+        kib(b"RssShmem") or 0,
+        kib(b"VmPTE") or 0,
+        kib(b"HugetlbPages") or 0,
+    )
+
+
+def _status_line(content: bytes, name: bytes) -> bytes | None:
+    """One of some 60 lines, found without a look at each; None when there is none of that name."""
+    # A newline ends a line, and nothing else: the kernel escapes one in a name, and leaves a carriage return as it is.
+    start = content.find(b"\n" + name + b":") + 1
+    return content[start : content.find(b"\n", start)] if start else None
 
 
 def read_status(machine: Machine, pid: int) -> ProcessStatus:
@@ -158,11 +167,16 @@ class ProcessIo(NamedTuple):
     write_ops: int
 
 
+_IO_NAMES = [b"syscr:", b"syscw:", b"read_bytes:", b"write_bytes:"]  # after rchar and wchar, in every kernel
+
+
 def parse_io(content: bytes) -> ProcessIo:
     try:
-        values = dict(line.split(b": ") for line in content.splitlines())
-        return ProcessIo(*(int(values[name]) for name in (b"read_bytes", b"write_bytes", b"syscr", b"syscw")))
-    except (ValueError, KeyError):
+        names, values = (words := content.split())[::2], words[1::2]
+        if names[2:6] != _IO_NAMES:
+            raise ValueError
+        return ProcessIo(int(values[4]), int(values[5]), int(values[2]), int(values[3]))
+    except (ValueError, IndexError):
         raise ValueError(f"not an io file: {content!r}") from None
 
 
@@ -198,6 +212,24 @@ def parse_smaps_rollup(content: bytes) -> SmapsRollup:
     return SmapsRollup(pss, private, shmem, private_hugetlb, shared_hugetlb)
 
 
+class MemoryKinds(NamedTuple):
+    """What the resident memory of a process is, bytes."""
+
+    anonymous: int
+    file: int
+    shared: int  # shared memory: tmpfs, memfds, SysV segments
+
+
+def parse_resident_kinds(content: bytes) -> MemoryKinds:
+    """From /proc/PID/status. A zombie has none."""
+    lines = (_status_line(content, name) for name in (b"RssAnon", b"RssFile", b"RssShmem"))
+    return MemoryKinds(*[0 if line is None else _kib(line) for line in lines])
+
+
+def read_resident_kinds(machine: Machine, pid: int) -> MemoryKinds:
+    return parse_resident_kinds(read_bytes(f"{machine.proc}/{pid}/status"))
+
+
 def read_smaps_rollup(machine: Machine, pid: int) -> SmapsRollup:
     path = f"{machine.proc}/{pid}/smaps_rollup"
     content = read_bytes(path)
@@ -224,22 +256,45 @@ def read_cgroup(machine: Machine, pid: int | str) -> dict[str, str]:
     return parse_cgroup(read_text(f"{machine.proc}/{pid}/cgroup"))
 
 
-def parse_cmdline(content: bytes, comm: bytes) -> str:
-    """The command line in one printable line; the name in brackets where there is none."""
-    words = [word for word in content.split(b"\0") if word]
-    text = b" ".join(words) if words else b"[" + comm + b"]"
-    return printable(text)
+def parse_cmdline(content: bytes, comm: bytes, redact: Redact = list) -> str:
+    """The command line, its words separated by spaces; the name in brackets where there is none."""
+    words = [os.fsdecode(word) for word in content.split(b"\0") if word]
+    # Redacted before it is cut to its length, which may be in the middle of a secret.
+    return command_text(os.fsencode(" ".join(redact(words))) if words else b"[" + comm + b"]")
 
 
-def read_cmdline(machine: Machine, pid: int, comm: bytes) -> str:
-    return parse_cmdline(read_bytes(f"{machine.proc}/{pid}/cmdline"), comm)
+def read_cmdline(machine: Machine, pid: int, comm: bytes, redact: Redact = list) -> str:
+    return parse_cmdline(read_bytes(f"{machine.proc}/{pid}/cmdline"), comm, redact)
 
 
-def printable(raw: bytes, limit: int = 300) -> str:
-    """Text of bytes that need be neither UTF-8 nor one line."""
-    text = raw.decode(errors="backslashreplace")
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def command_text(raw: bytes, limit: int = 300) -> str:
+    """The text of a command line, at most so many characters of it."""
+    text = bytes_to_text(raw)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def parse_environment(content: bytes) -> dict[str, str]:
+    """The variables that a process was started with."""
+    pairs = (entry.partition(b"=") for entry in content.split(b"\0"))
+    return {os.fsdecode(name): os.fsdecode(value) for name, separator, value in pairs if separator}
+
+
+def read_environment(machine: Machine, pid: int) -> dict[str, str]:
+    return parse_environment(read_bytes(f"{machine.proc}/{pid}/environ"))
+
+
+def parse_inner_pid(content: bytes, pid: int) -> int:
+    """From status of a process: its pid in the innermost pid namespace that it is in; else `pid`."""
+    line = _status_line(content, b"NSpid")
+    return pid if line is None else _number(line.split()[-1], line)
+
+
+def read_inner_pid(machine: Machine, pid: int) -> int:
+    """The pid that the process itself sees; that of the outside when it has ended."""
+    try:
+        return parse_inner_pid(read_bytes(f"{machine.proc}/{pid}/status"), pid)
+    except OSError:
+        return pid
 
 
 def thread_ids(machine: Machine, pid: int) -> list[int]:
@@ -257,6 +312,43 @@ def parse_schedstat(content: bytes) -> int:
 
 def read_schedstat(machine: Machine, pid: int, thread: int) -> int:
     return parse_schedstat(read_bytes(f"{machine.proc}/{pid}/task/{thread}/schedstat"))
+
+
+def parse_run_delay(content: bytes) -> int:
+    """From schedstat of a thread: nanoseconds in which it was ready to run and had no CPU."""
+    try:
+        return int(content.split()[1])
+    except (ValueError, IndexError):
+        raise ValueError(f"not a schedstat file: {content!r}") from None
+
+
+def read_run_delay(machine: Machine, pid: int, thread: int) -> int:
+    return parse_run_delay(read_bytes(f"{machine.proc}/{pid}/task/{thread}/schedstat"))
+
+
+class ThreadReading(NamedTuple):
+    """One thread, from its `schedstat` and `stat`."""
+
+    thread: int
+    name: str
+    run_ns: int  # on a CPU
+    wait_ns: int  # ready to run, without one
+    core: int  # that it last ran on
+
+
+def parse_thread(thread: int, schedstat: bytes, stat: bytes) -> ThreadReading:
+    head, _, tail = stat.rpartition(b")")
+    try:
+        run, wait, _ = schedstat.split()
+        name = head[head.index(b"(") + 1 :]
+        return ThreadReading(thread, bytes_to_text(name), int(run), int(wait), int(tail.split()[36]))
+    except (ValueError, IndexError):
+        raise ValueError(f"not a schedstat and a stat file: {schedstat!r}, {stat!r}") from None
+
+
+def read_thread(machine: Machine, pid: int, thread: int) -> ThreadReading:
+    folder = f"{machine.proc}/{pid}/task/{thread}"
+    return parse_thread(thread, read_bytes(f"{folder}/schedstat"), read_bytes(f"{folder}/stat"))
 
 
 def is_ending(machine: Machine, pid: int) -> bool:

@@ -115,7 +115,7 @@ def read_ps() -> list[PsLine]:
     if ps.returncode != 0:
         why = complaint.decode(errors="replace").strip().partition("\n")[0]
         raise NoData(f"ps: {why or f'ended with {ps.returncode}'}")
-    return [row for row in parse_ps(content.decode(errors="backslashreplace")) if row.pid != ps.pid]
+    return [row for row in parse_ps(content.decode(errors="surrogateescape")) if row.pid != ps.pid]
 
 
 class ListedTree:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from jobmeter.kernel import libc
+
 _SET_CHILD_SUBREAPER = 36
 
 
@@ -11,6 +13,4 @@ def become_subreaper() -> bool:
     """Adopt the orphans below this process from now on; False where the system cannot: they go to init as usual."""
     if sys.platform != "linux":
         return False
-    import ctypes
-
-    return bool(ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    return libc.call("prctl", _SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.procfs import Identity, Stat, last_pid, parse_stat, read_stat
+from jobmeter.kernel.machine import Machine, read_bytes
+from jobmeter.kernel.procfs import STAT_BYTES, Identity, Stat, last_pid, parse_stat
 
 _KEEP_OPEN = min(600, os.sysconf("SC_OPEN_MAX") // 2)
 """The most files of /proc held open, by all trees together; most systems allow 1024 and the caller needs some."""
@@ -22,50 +22,67 @@ _PASSES = 4
 class Process:
     """One process and its open stat file: an open descriptor never shows a later process with the same pid."""
 
-    __slots__ = ("_descriptor", "identity", "present", "stat")
+    __slots__ = ("_descriptor", "_line", "alive", "holds_memory", "identity", "present", "stat")
 
-    def __init__(self, identity: Identity, stat: Stat) -> None:
+    def __init__(self, identity: Identity, stat: Stat, descriptor: int = -1, line: bytes | None = None) -> None:
+        """`line` was read from its open stat file; with that, reading it again is one call."""
         self.identity = identity
-        self.stat = stat
         self.present = True
-        self._descriptor = -1
+        self._descriptor = descriptor
+        self._line = line
+        self.take(stat)
 
-    def keep_open(self, machine: Machine) -> bool:
-        """Keep the stat file open, so that reading it again is one call; False when that is not possible."""
-        try:
-            self._descriptor = os.open(f"{machine.proc}/{self.identity.pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        return True
+    def take(self, stat: Stat) -> None:
+        """Take what was read of it now."""
+        self.stat = stat  # the same object as before when the process did nothing since
+        self.alive = stat.state not in "ZX"  # whether it can still run: zombies cannot
+        # One that is ending frees its memory piece by piece, which is no level of the job.
+        self.holds_memory = self.alive and not stat.exiting
 
     def reread(self, machine: Machine) -> bool:
         """Read `stat` again; False when the process has ended."""
-        stat: Stat | None
         try:
             if self._descriptor >= 0:
-                stat = parse_stat(os.pread(self._descriptor, 4096, 0))
+                line = os.pread(self._descriptor, STAT_BYTES, 0)
             else:
-                stat = read_stat(machine, self.identity.pid)
+                line = read_bytes(f"{machine.proc}/{self.identity.pid}/stat")
+            if line == self._line:
+                return self.present
+            stat = parse_stat(line)
         except (OSError, ValueError):
-            stat = None
-        self.present = stat is not None and stat.start == self.identity.start
+            self._line, self.present = None, False
+            return False
+        self._line = line
+        self.present = stat.start == self.identity.start
         if self.present:
-            assert stat is not None
-            self.stat = stat
+            self.take(stat)
         return self.present
 
     @property
-    def alive(self) -> bool:
-        """Whether it can still run: zombies cannot."""
-        return self.stat.state not in "ZX"
+    def kept_open(self) -> bool:
+        return self._descriptor >= 0
 
     def close(self) -> bool:
         """Close the stat file; False if it was closed before."""
-        if self._descriptor < 0:
+        if not self.kept_open:
             return False
         os.close(self._descriptor)
         self._descriptor = -1
         return True
+
+
+def open_process(machine: Machine, pid: int, *, keep_open: bool) -> Process:
+    """Read a process for the first time; OSError when it has ended."""
+    descriptor = os.open(f"{machine.proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        stat = parse_stat(line := os.pread(descriptor, STAT_BYTES, 0))
+        process = Process(Identity(pid, stat.start), stat, descriptor, line)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if not keep_open:
+        process.close()
+    return process
 
 
 class Tree:
@@ -74,12 +91,18 @@ class Tree:
     _kept_open = 0  # of all trees of this process
 
     def __init__(
-        self, machine: Machine, root: int, only_child: int | None = None, *, keep_open: int = _KEEP_OPEN
+        self,
+        machine: Machine,
+        root: int,
+        only_child: int | None = None,
+        *,
+        childless: bool = False,
+        keep_open: int = _KEEP_OPEN,
     ) -> None:
         """Follow the descendants of `root`, with up to `keep_open` of their stat files held open.
 
         With `only_child` given, that is its one descendant so far, and the
-        processes already on the machine need not be read.
+        processes already on the machine need not be read; nor with `childless`, when there is none so far.
         """
         self._machine = machine
         self._keep_open = keep_open
@@ -87,13 +110,11 @@ class Tree:
         self._visited: set[int] = set()
         self.members: dict[int, Process] = {}
         self.vanished: list[Process] = []
-        stat = read_stat(machine, root)
-        self.root = Process(Identity(root, stat.start), stat)
-        if keep_open:
-            self.root.keep_open(machine)
-        if only_child is not None:
+        self.root = open_process(machine, root, keep_open=keep_open > 0)
+        if only_child is not None or childless:
             self._visited = self._present()
-            self._adopt(only_child, read_stat(machine, only_child))
+        if only_child is not None:
+            self._adopt(self._open(only_child))
 
     def refresh(self, *, find_new: bool = True) -> None:
         """Read every member again and find new ones; those that ended are in `vanished` until next time.
@@ -125,31 +146,44 @@ class Tree:
 
     def _find_new(self) -> None:
         present = self._present()
-        strangers: dict[int, Stat] = {}
+        strangers: dict[int, Process] = {}
         for pid in sorted(present - self._visited):
             try:
-                strangers[pid] = read_stat(self._machine, pid)
+                process = self._open(pid)
             except (OSError, ValueError):
                 present.discard(pid)
+                continue
+            if self._is_descendant(process):
+                self._adopt(process)
+            else:
+                process.close()
+                strangers[pid] = process
         self._visited = present
+        # Pids that wrapped around: a child may be numbered lower than its parent.
         grown = True
         while grown:
             grown = False
-            for pid, stat in list(strangers.items()):
-                if stat.ppid in self.members or stat.ppid == self.root.identity.pid:
-                    self._adopt(pid, strangers.pop(pid))
+            for pid, process in list(strangers.items()):
+                if self._is_descendant(process):
+                    self._adopt(strangers.pop(pid))
                     grown = True
         # A process whose parent was not listed yet is checked again next time.
-        self._visited -= {pid for pid, stat in strangers.items() if stat.ppid and stat.ppid not in present}
+        orphans = {pid for pid, process in strangers.items() if process.stat.ppid and process.stat.ppid not in present}
+        self._visited -= orphans
 
     def _present(self) -> set[int]:
         return {int(name) for name in os.listdir(self._machine.proc) if name.isdigit()}
 
-    def _adopt(self, pid: int, stat: Stat) -> None:
-        process = Process(Identity(pid, stat.start), stat)
-        if Tree._kept_open < self._keep_open and process.keep_open(self._machine):
-            Tree._kept_open += 1
-        self.members[pid] = process
+    def _open(self, pid: int) -> Process:
+        return open_process(self._machine, pid, keep_open=Tree._kept_open < self._keep_open)
+
+    def _is_descendant(self, process: Process) -> bool:
+        parent = process.stat.ppid
+        return parent in self.members or parent == self.root.identity.pid
+
+    def _adopt(self, process: Process) -> None:
+        Tree._kept_open += process.kept_open
+        self.members[process.identity.pid] = process
 
     def _remove(self, pid: int) -> None:
         process = self.members.pop(pid)

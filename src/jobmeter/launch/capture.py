@@ -4,57 +4,117 @@ from __future__ import annotations
 
 import os
 import select
-import threading
+import time
 
-from jobmeter.errors import UsageError
+from jobmeter.errors import LaunchError, UsageError
 from jobmeter.launch.spawn import Streams
+from jobmeter.light_typing import NoReturn
+from jobmeter.links import open_output
+
+_REST = 0.2
+"""Seconds in which the output that is there already is copied, when processes of the job go on."""
 
 
 class Capture:
-    """Tees stdout and stderr into `DIR/stdout` and `DIR/stderr`."""
+    """Copies stdout and stderr into `DIR/stdout` and `DIR/stderr`.
+
+    By a process of its own, which ends when all have closed their ends of the pipes. So processes that the job leaves
+    running, or that outlive a jobmeter that was killed, can go on writing.
+    """
 
     def __init__(self, directory: str) -> None:
-        self._threads: list[threading.Thread] = []
-        self._tees = []
+        self._copies: list[_Copy] = []
+        self._process = 0
         try:
             os.makedirs(directory, exist_ok=True)
             for number, name in ((1, "stdout"), (2, "stderr")):
-                read, write = os.pipe()
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-                copy = os.open(os.path.join(directory, name), flags, 0o666)
-                self._tees.append((read, write, number, copy))
+                file = open_output(os.path.join(directory, name))
+                self._copies.append(_Copy(*os.pipe(), number, file))
         except OSError as error:
-            raise UsageError(f"--capture: {error.filename}: {error.strerror}") from None
-        self.streams = Streams(stdout=self._tees[0][1], stderr=self._tees[1][1])
+            raise UsageError(f"--capture: {error.filename or directory}: {error.strerror}") from None
+        self.streams = Streams(stdout=self._copies[0].write, stderr=self._copies[1].write)
 
-    def start(self) -> None:
-        """Start copying; to be called once the job has its ends of the pipes."""
-        for read, write, number, copy in self._tees:
-            os.close(write)
-            thread = threading.Thread(target=_tee, args=(read, number, copy), daemon=True)
-            thread.start()
-            self._threads.append(thread)
+    def start(self) -> int:
+        """Start copying; the process that does it."""
+        try:
+            self._process = os.fork()
+        except OSError as error:
+            raise LaunchError(f"--capture: no process to copy the output: {error.strerror}") from None
+        if self._process == 0:
+            _copy_all(self._copies)
+        for copy in self._copies:
+            os.close(copy.read)
+            os.close(copy.file)
+        return self._process
+
+    def release(self) -> None:
+        """Close our ends of the pipes, once the job has its own."""
+        for copy in self._copies:
+            os.close(copy.write)
 
     def finish(self, *, wait: bool) -> None:
-        """Copy the rest; without `wait`, only what is there: another process may hold the pipe for long."""
-        for thread in self._threads:
-            thread.join(None if wait else 0.2)
+        """Wait until all is copied; without `wait`, for a moment only: others may hold the pipes for long."""
+        deadline = time.monotonic() + _REST
+        try:
+            while os.waitpid(self._process, 0 if wait else os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
+                time.sleep(0.01)
+        except ChildProcessError:
+            pass  # who ignores SIGCHLD has no children to wait for, and is back when the last has ended
 
 
-def _tee(source: int, stream: int, copy: int) -> None:
-    """Write to the stream and to the file. A full disk ends the file only; a closed stream gives the job SIGPIPE."""
-    copying = True
-    while data := os.read(source, 65536):
+class _Copy:
+    """One stream: what comes from the pipe goes to the stream and to the file."""
+
+    def __init__(self, read: int, write: int, stream: int, file: int) -> None:
+        self.read = read
+        self.write = write
+        self.stream = stream
+        self.file = file
+        self._copying = True
+
+    def step(self) -> bool:
+        """Copy what is there. A full disk ends the file only; False at the end, or when nobody reads the stream."""
+        data = os.read(self.read, 65536)
         try:
-            write_all(stream, data)
+            write_all(self.stream, data)
         except OSError:
-            os.close(source)  # the job gets SIGPIPE, as it would without us
-            return
+            return False
         try:
-            if copying:
-                write_all(copy, data)
+            if self._copying:
+                write_all(self.file, data)
         except OSError:
-            copying = False
+            self._copying = False
+        return bool(data)
+
+
+def _copy_all(copies: list[_Copy]) -> NoReturn:
+    """In a process of its own: copy until the pipes are closed. Signals to our group are not for it."""
+    try:
+        os.setsid()
+        _close_others({0, 1, 2, *(d for copy in copies for d in (copy.read, copy.file))})
+        poll = select.poll()
+        by_descriptor = {copy.read: copy for copy in copies}
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        while by_descriptor:
+            for descriptor, _ in poll.poll():
+                if not by_descriptor[descriptor].step():
+                    poll.unregister(descriptor)
+                    os.close(descriptor)  # if nobody reads the stream, the job gets SIGPIPE as it would without us
+                    del by_descriptor[descriptor]
+    finally:
+        os._exit(0)
+
+
+def _close_others(needed: set[int]) -> None:
+    """Close what was inherited: it would keep files and pipes of jobmeter open."""
+    try:
+        opened = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        opened = list(range(256))
+    for descriptor in opened:
+        if descriptor not in needed:
+            os.closerange(descriptor, descriptor + 1)  # which ignores one that is not open
 
 
 def write_all(sink: int, data: bytes) -> None:

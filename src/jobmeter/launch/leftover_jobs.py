@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterable
@@ -54,6 +55,46 @@ def end_jobs(machine: Machine, jobs: Iterable[LeftJob], grace: float = GRACE) ->
                 processes.send(signal.SIGKILL)
         time.sleep(_LOOK if left else 0.0)
     return count
+
+
+class Adopted:
+    """Orphans that became children of this process since this was made, because it is a subreaper.
+
+    A job whose shepherd was killed can leave a process that nothing else connects with it: it is in a session of its
+    own, and its parent ended before it was seen. It still has the environment of the job.
+    """
+
+    def __init__(self, machine: Machine, variable: str) -> None:
+        """`variable` is one that every job has in its environment."""
+        self._machine = machine
+        self._mark = f"{variable}=".encode()
+        self._before = set(self._children())
+
+    def end(self) -> int:
+        """End them and their descendants; returns how many there were. Call it when no job runs any more."""
+        orphans = [child for child in self._children() if child not in self._before and self._is_marked(child.pid)]
+        return end_jobs(self._machine, [LeftJob(orphan, orphan) for orphan in orphans])
+
+    def _children(self) -> list[Identity]:
+        if not self._machine.has_proc():
+            return []
+        pids = [int(name) for name in os.listdir(self._machine.proc) if name.isdigit()]
+        return [child for pid in pids if (child := self._child(pid)) is not None]
+
+    def _child(self, pid: int) -> Identity | None:
+        try:
+            parentage = read_parentage(self._machine, pid)
+        except (OSError, ValueError):
+            return None
+        is_child = parentage.alive and parentage.ppid == os.getpid()
+        return Identity(pid, parentage.start) if is_child else None
+
+    def _is_marked(self, pid: int) -> bool:
+        try:
+            with open(f"{self._machine.proc}/{pid}/environ", "rb") as file:
+                return any(entry.startswith(self._mark) for entry in file.read().split(b"\0"))
+        except OSError:
+            return False  # it has ended, or became another user
 
 
 def _processes_of(machine: Machine, job: LeftJob) -> JobProcesses:

@@ -29,12 +29,15 @@ class Members:
         *,
         group: str | None = None,
         adopter: int | None = None,
+        helpers: Iterable[int] = (),
     ) -> None:
+        """`helpers` are children of `adopter` that are not the job's."""
         self._machine = machine
         self._shepherd = shepherd
         self._identities = set(identities)
         self._group = group
         self._adopter = adopter
+        self._not_ours = {shepherd.pid, os.getpid(), *helpers}
         self._session_is_ours = False
         self._present: dict[int, Parentage] = {}
         self.ended_children: list[int] = []  # of this process: to be waited for
@@ -107,7 +110,7 @@ class Members:
         return set()
 
     def _may_be_ours(self, pid: int, parentage: Parentage) -> bool:
-        return parentage.start >= self._shepherd.start and pid not in (self._shepherd.pid, os.getpid())
+        return parentage.start >= self._shepherd.start and pid not in self._not_ours
 
     def running_pids(self, *, with_root: bool) -> list[int]:
         """The processes that can still run, as of the last refresh; the shepherd is never among them."""

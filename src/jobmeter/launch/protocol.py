@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+
+from jobmeter.light_typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import resource

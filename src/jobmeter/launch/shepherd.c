@@ -107,7 +107,14 @@ static void dispose(int signal, long handler)
     call(__NR_rt_sigaction, signal, (long)action, 0, 8, 0);
 }
 
-static void become_the_job(int control, int status, char **argv, char **environment)
+static int is_ignored(int signal)
+{
+    long action[8] = {DEFAULT};
+    call(__NR_rt_sigaction, signal, 0, (long)action, 8, 0);
+    return action[0] == IGNORE;
+}
+
+static void become_the_job(int control, int status, int ignores_children, char **argv, char **environment)
 {
     long failed = 0;
     int self = call(__NR_getpid, 0, 0, 0, 0, 0);
@@ -116,6 +123,8 @@ static void become_the_job(int control, int status, char **argv, char **environm
     /* glibc's posix_spawn leaves its two internal signals ignored; a shell would not. */
     dispose(32, DEFAULT);
     dispose(33, DEFAULT);
+    if (ignores_children)
+        dispose(SIGCHLD, IGNORE);
     if (argv[3][0])
         failed = call(__NR_chdir, (long)argv[3], 0, 0, 0, 0);
     tell(status, READY, self, 0, 0);
@@ -132,13 +141,16 @@ __attribute__((used)) void shepherd(long *stack)
     char **argv = (char **)(stack + 1);
     char **environment = argv + stack[0] + 1;
     int control = number(argv[1]), status = number(argv[2]);
+    int ignores_children = is_ignored(SIGCHLD);
     long job;
 
+    /* Children of who ignores SIGCHLD cannot be waited for. The job has it as our caller had. */
+    dispose(SIGCHLD, DEFAULT);
     call(__NR_prctl, PR_SET_NAME, (long)"jobmeter-job", 0, 0, 0);
     call(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     job = call(__NR_clone, CLONE_FLAGS, 0, 0, 0, 0);
     if (job == 0)
-        become_the_job(control, status, argv, environment);
+        become_the_job(control, status, ignores_children, argv, environment);
     if (job < 0) {
         tell(status, FAILED, 0, (int)-job, 0);
         call(__NR_exit_group, 125, 0, 0, 0, 0);

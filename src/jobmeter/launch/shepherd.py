@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> None:
     control, status, directory, program, *argv = arguments
     become_subreaper()
+    # Children of who ignores SIGCHLD cannot be waited for. The job has it as our caller had.
+    of_children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     job = os.fork()
     if job == 0:
+        signal.signal(signal.SIGCHLD, of_children)
         become_the_job(int(control), int(status), directory, program, argv)
     for number in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2"):
         signal.signal(getattr(signal, f"SIG{number}"), signal.SIG_IGN)

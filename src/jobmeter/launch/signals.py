@@ -6,12 +6,13 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterable
 
-from jobmeter.errors import NoData
+from jobmeter.errors import LaunchError, NoData
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.tree import Tree
+from jobmeter.light_typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jobmeter.kernel.pslist import ListedTree
@@ -22,6 +23,25 @@ ENDING = frozenset(
 )
 FORWARDED = ENDING | {getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2", "SIGWINCH") if hasattr(signal, name)}
 _SI_KERNEL = 0x80  # the terminal sent it, to the whole foreground group
+
+_SAME_CALL = 0.2
+"""Seconds within which a signal that comes again is not a second one: `timeout` sends to its child and its group."""
+
+_mask_before: set[signal.Signals | int] | None = None
+"""The mask of this process before jobmeter blocked anything; None if it did not."""
+
+
+def block(signals: Iterable[signal.Signals]) -> None:
+    """Block signals, which a `Forwarder` receives; the jobs that are started have the mask from before."""
+    global _mask_before
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    if _mask_before is None:
+        _mask_before = {*before}
+
+
+def mask_of_jobs() -> set[signal.Signals | int]:
+    """The signals that are blocked in a job: those that were blocked in our caller."""
+    return _mask_before if _mask_before is not None else {*signal.pthread_sigmask(signal.SIG_BLOCK, ())}
 
 
 class JobProcesses:
@@ -65,22 +85,45 @@ class Forwarder:
 
     sigwaitinfo reports who sent a signal. One from the terminal has reached the job already, which
     is in the same foreground group, and must not reach it twice.
+
+    Once `exit_code` returns a number, the job has ended, and only its report is left to be written. That may take for
+    ever: nobody reads a pipe, a terminal is stopped. A second signal then ends this process, with that number.
     """
 
-    def __init__(self, receive: Callable[[int, bool], None], signals: frozenset[signal.Signals] = FORWARDED) -> None:
+    def __init__(
+        self,
+        receive: Callable[[int, bool], None],
+        signals: frozenset[signal.Signals] = FORWARDED,
+        *,
+        exit_code: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """LaunchError when there can be no such thread."""
         self._receive = receive
+        self._exit_code = exit_code
+        self._last_ending: float | None = None  # when a signal came that should end the job
         # What was ignored when we started (nohup) stays ignored, by us and by the job.
         self._signals = {n for n in signals if signal.getsignal(n) is not signal.SIG_IGN}
-        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
-        threading.Thread(target=self._run, name="jobmeter-signals", daemon=True).start()
+        block(self._signals)
+        try:
+            threading.Thread(target=self._run, name="jobmeter-signals", daemon=True).start()
+        except RuntimeError as error:
+            raise LaunchError(f"no thread for signals to the job: {error}. The limit is `ulimit -u`.") from None
 
     def _run(self) -> None:
         while True:
             number, from_terminal = self._next()
+            if number in ENDING:
+                self._end_if_repeated(from_terminal)
             try:
                 self._receive(number, from_terminal)
             except OSError:
                 continue  # no descriptor or memory to search for processes: the next signal may succeed
+
+    def _end_if_repeated(self, from_terminal: bool) -> None:
+        now = time.monotonic()
+        last, self._last_ending = self._last_ending, now
+        if last is not None and (from_terminal or now - last > _SAME_CALL) and (code := self._exit_code()) is not None:
+            os._exit(code)
 
     def _next(self) -> tuple[int, bool]:
         if hasattr(signal, "sigwaitinfo"):

@@ -22,34 +22,48 @@ from jobmeter.kernel.pidfd import PidFd
 from jobmeter.kernel.procfs import read_parentage, read_status
 from jobmeter.launch import protocol
 from jobmeter.launch.program import find_program, refusal, with_interpreter
+from jobmeter.launch.signals import mask_of_jobs
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_DEFAULT_AGAIN = [getattr(signal, name) for name in ("SIGCHLD", "SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
-"""The shepherd needs SIGCHLD; Python ignores the other two, and the job must not."""
+_DEFAULT_AGAIN = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
+"""Python ignores them, and the job must not."""
 
 
 @functools.cache
-def _compiled_shepherd() -> int | None:
-    """A descriptor of the compiled shepherd, or None where there is none for this machine."""
+def _compiled_shepherds() -> tuple[str, ...]:
+    """Paths at which the compiled shepherd can perhaps be executed; none where it was not made for this machine."""
     path = f"{_HERE}/shepherd-{os.uname().machine}"
     if sys.platform != "linux" or os.environ.get("JOBMETER_SHEPHERD") == "python" or not os.path.exists(path):
-        return None
-    # In memory, so that it can be executed whatever the permissions and mount options of the package.
-    with open(path, "rb") as file:
-        content = file.read()
+        return ()
+    in_memory = _copy_to_memory(path)
+    # In memory, it can be executed whatever the permissions and mount options of the package; if there is a /proc.
+    return (path,) if in_memory is None else (f"/proc/self/fd/{in_memory}", path)
+
+
+def _copy_to_memory(path: str) -> int | None:
+    """A descriptor of a copy in memory; None where there can be none."""
     try:
+        with open(path, "rb") as file:
+            content = file.read()
         descriptor = os.memfd_create("jobmeter", os.MFD_CLOEXEC)
-        os.write(descriptor, content)
     except OSError:
         return None
-    return descriptor
+    try:
+        if os.write(descriptor, content) == len(content):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)  # files may not become so large here (ulimit -f), also in memory
+    return None
 
 
 def has_compiled_shepherd() -> bool:
-    return _compiled_shepherd() is not None
+    return any(os.access(path, os.X_OK) for path in _compiled_shepherds())
 
 
 _LONGEST_WAIT = 86400.0
+_DESCRIPTORS = 28
+"""Descriptors that one run needs at the least. With few more, the files of the job's processes are not kept open."""
 _REAPING = 1.0
 """Seconds in which init, or the subreaper that adopted the main process, is expected to wait for it."""
 
@@ -68,6 +82,7 @@ class LaunchedJob:
         self.shepherd = shepherd
         self.main = main
         self.group: str | None = None  # the directory of the job's cgroup, if it is to have one
+        self.helpers: list[int] = []  # children of this process that serve the job and are none of its processes
         self._pidfd: PidFd | None = None
         self._control = control
         self._status = status
@@ -78,13 +93,14 @@ class LaunchedJob:
         self._poll.register(self._wake_read, select.POLLIN)
         self._launcher_bytes: int | None = None
 
-    def set_main(self, main: int) -> None:
+    def set_main(self, main: int, *, shepherd_is_compiled: bool) -> None:
         """The main process waits before its exec. With a pidfd its end is reported also without a shepherd."""
         self.main = main
         with contextlib.suppress(NoData):
             self._pidfd = PidFd(main)
-        if not has_compiled_shepherd():
-            self._launcher_bytes = self._shepherd_bytes()
+        if not shepherd_is_compiled:
+            # Without a /proc its size is not known; it is less than ours, as it imports less.
+            self._launcher_bytes = self._shepherd_bytes() or own_maxrss()
 
     def execute(self) -> None:
         """Let the job execute its program."""
@@ -130,8 +146,10 @@ class LaunchedJob:
             return False
         try:
             return read_parentage(THIS_MACHINE, self.shepherd).ending
-        except (OSError, ValueError):
+        except (FileNotFoundError, ProcessLookupError, ValueError):
             return True
+        except OSError:
+            return False  # not known: no descriptor to read it
 
     def leave_shepherd(self) -> None:
         """The shepherd was killed: wait until its children have another parent, and stop reading from it."""
@@ -202,6 +220,13 @@ class LaunchedJob:
             os.waitpid(self.shepherd, 0)
 
 
+def own_maxrss() -> int:
+    """The most memory that this process had, in bytes."""
+    import resource  # late: hardly ever needed
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
+
+
 def spawn(
     command: list[str],
     *,
@@ -221,7 +246,7 @@ def spawn(
         passed = {control_read: control_write, status_write: status_read}
         arguments = [*map(str, passed.values()), directory or "", path, *command]
         try:
-            shepherd = _start(arguments, environment, passed, streams or Streams(), own_session)
+            shepherd, is_compiled = _start(arguments, environment, passed, streams or Streams(), own_session)
         except OSError as error:
             raise refusal(path, error.errno or 0) from None
         launched = LaunchedJob(shepherd, os.dup(control_write), os.dup(status_read), 0, path)
@@ -234,8 +259,25 @@ def spawn(
         launched.close()
         raise
     assert message is not None
-    launched.set_main(message.pid)
+    launched.set_main(message.pid, shepherd_is_compiled=is_compiled)
     return launched
+
+
+def check_descriptors() -> None:
+    """LaunchError when too few more files can be opened to follow a job to its end."""
+    opened: list[int] = []
+    try:
+        while len(opened) < _DESCRIPTORS:
+            opened += os.pipe()
+    except OSError as error:
+        most = os.sysconf("SC_OPEN_MAX")
+        raise LaunchError(
+            f"{error.strerror}: jobmeter needs {_DESCRIPTORS} beside those that are open, and {most} is the limit. "
+            "Raise it with `ulimit -n`."
+        ) from None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -258,19 +300,18 @@ def _pipe() -> Iterator[tuple[int, int]]:
 
 def _start(
     arguments: list[str], environment: dict[str, str], passed: dict[int, int], streams: Streams, own_session: bool
-) -> int:
+) -> tuple[int, bool]:
+    """Start a shepherd; its pid, and whether it is a compiled one."""
     # What posix_spawn duplicates is inherited by this child, and by no other.
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in passed.items()]
     actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in streams.redirected.items()]
-    compiled = _compiled_shepherd()
-    if compiled is not None:
+    for path in _compiled_shepherds():
         try:
-            words = ["jobmeter-job", *arguments]
-            return _posix_spawn(f"/proc/self/fd/{compiled}", words, environment, actions, own_session)
-        except PermissionError:
-            pass  # executing memory is forbidden here
+            return _posix_spawn(path, ["jobmeter-job", *arguments], environment, actions, own_session), True
+        except (PermissionError, FileNotFoundError):
+            continue  # executing memory is forbidden here, or there is no /proc, or the package may not be executed
     script = [sys.executable, "-S", "-E", f"{_HERE}/shepherd.py", *arguments]
-    return _posix_spawn(sys.executable, script, environment, actions, own_session)
+    return _posix_spawn(sys.executable, script, environment, actions, own_session), False
 
 
 def _posix_spawn(
@@ -281,7 +322,8 @@ def _posix_spawn(
         argv,
         environment,
         file_actions=actions,
-        setsigmask=(),
+        # A session of its own has no caller: what is blocked here is for our own handling of signals.
+        setsigmask=() if own_session else mask_of_jobs(),
         setsigdef=_DEFAULT_AGAIN,
         setsid=own_session,
     )

@@ -8,12 +8,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from jobmeter.kernel.machine import Machine
 from jobmeter.launch import protocol
 from jobmeter.launch.signals import ENDING, JobProcesses
 from jobmeter.launch.spawn import LaunchedJob
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Status
 
 if TYPE_CHECKING:

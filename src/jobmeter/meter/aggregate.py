@@ -7,9 +7,9 @@ a value follows from its description.
 from __future__ import annotations
 
 import math
-from typing import Any, Union
 
 from jobmeter.collectors.contract import Column
+from jobmeter.light_typing import Any, Union
 from jobmeter.model import Across, Gauge, Kind, Measurement, Number, Value
 
 _BUCKET = math.log(1.01)

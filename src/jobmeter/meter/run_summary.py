@@ -5,6 +5,8 @@ Nothing here reads anything: what a reading stands for follows from the descript
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from jobmeter.collectors.contract import Readings
 from jobmeter.meter.aggregate import Aggregate, CounterAggregate, combine, new_aggregate
 from jobmeter.model import Gauge, Kind, Measurement, Number, Value
@@ -16,8 +18,9 @@ _AT_THE_START = 0.1
 class RunSummary:
     """Windows and the run they make up.
 
-    A level holds from its reading to the next one, or to the end of the job. A rate stands for the time since the
-    reading before. What is read once the job has ended is no level of it any more.
+    A level holds from its reading to the next one, or to the end of the job; one that was found changed, changed in the
+    middle between the two. A rate stands for the time since the reading before. What is read once the job has ended is
+    no level of it any more.
     """
 
     def __init__(self, measurements: dict[str, Measurement], started: float) -> None:
@@ -29,7 +32,8 @@ class RunSummary:
         }
         self._run: dict[str, Aggregate] = {}
         self._window: dict[str, Aggregate] = {}
-        self._held: dict[str, tuple[Number, float]] = {}  # level, since when
+        self._held: dict[str, tuple[Number, float]] = {}  # level, and until when it is counted
+        self._unchanged_until = started
         self._read_at: dict[str, float] = {}
 
     def add(self, readings: Readings, now: float, *, job_ended: bool = False) -> dict[str, Value]:
@@ -46,18 +50,18 @@ class RunSummary:
             if value is None:
                 continue
             values[key] = value
-            summary = self._summary_of(key)
             if key in self._levels:
-                self._count_held(key, now)
-                if key not in self._held and now - self.started < _AT_THE_START:
-                    self._summary_of(key).add(value, now - self.started)  # type: ignore[arg-type]
+                seconds = self._seconds_of_level(key, now, changed=key in self._held and value != self._held[key][0])
                 self._held[key] = (value, now)  # type: ignore[assignment]
-                seconds = 0.0
             else:
                 seconds = now - self._read_at.get(key, self.started)
-                self._read_at[key] = now
-            summary.add(value, seconds)  # type: ignore[arg-type]
+            self._read_at[key] = now
+            self._summary_of(key).add(value, seconds)  # type: ignore[arg-type]
         return values
+
+    def nothing_ran(self, now: float) -> None:
+        """No process of the job ran since the last look: its levels are unchanged until `now`."""
+        self._unchanged_until = now
 
     def end_levels(self, now: float) -> None:
         """The job has ended: its levels held until `now`."""
@@ -65,18 +69,31 @@ class RunSummary:
             self._count_held(key, now)
         self._held.clear()
 
-    def close_window(self, now: float) -> dict[str, object]:
-        """The cells of the window that ends now, and begin another; empty when nothing was read in it."""
-        for key in self._held.keys() & self._window.keys():
+    def close_window(self, now: float, only: Collection[str] | None = None) -> dict[str, object]:
+        """The cells of the window that ends now, and begin another; empty when nothing was read in it.
+
+        With `only`, of these keys; for the others the window goes on.
+        """
+        keys = self._window.keys() if only is None else self._window.keys() & set(only)
+        for key in self._held.keys() & keys:
             self._count_held(key, now)
-        cells = {key: self._window[key].cell(m.unit) for key, m in self._measurements.items() if key in self._window}
-        for key, summary in self._window.items():
-            if key in self._run:
-                self._run[key].merge(summary)  # type: ignore[arg-type]
-            else:
-                self._run[key] = summary
-        self._window = {}
-        return cells
+        # In the order of the measurements, so that windows of the same keys have the same columns.
+        return {key: self._close(key) for key in self._measurements if key in keys}
+
+    def repeat(self, keys: Iterable[str]) -> None:
+        """No process of the job ran: its levels are those read before, and its counters did not grow."""
+        for key in keys:
+            if key in self._held or isinstance(self._run.get(key), CounterAggregate):
+                self._summary_of(key)
+
+    def _close(self, key: str) -> object:
+        """Add the window's summary of a key to that of the run; returns its cell."""
+        summary = self._window.pop(key)
+        if key in self._run:
+            self._run[key].merge(summary)  # type: ignore[arg-type]
+        else:
+            self._run[key] = summary
+        return summary.cell(self._measurements[key].unit)
 
     def by_key(self) -> dict[str, dict[str, object]]:
         """What was measured over the windows closed so far."""
@@ -94,6 +111,20 @@ class RunSummary:
         present._run, present._window, present._held = deepcopy(self._run), deepcopy(self._window), dict(self._held)
         present.close_window(now)
         return present.by_key()
+
+    def _seconds_of_level(self, key: str, now: float, *, changed: bool) -> float:
+        """For how long the level read at `now` held before that; the level before it is counted until then.
+
+        When it changed is not known. The middle is right on average: later would make every mean lag behind.
+        """
+        if key not in self._held:
+            elapsed = now - self.started
+            return elapsed if elapsed < _AT_THE_START else 0.0
+        counted = self._held[key][1]  # beyond its last reading where a window ended since
+        known = max(self._read_at[key], self._unchanged_until)
+        since = max((known + now) / 2, counted) if changed else now
+        self._count_held(key, since)
+        return now - since
 
     def _count_held(self, key: str, now: float) -> None:
         """Count the level that holds for the time since it was last counted."""

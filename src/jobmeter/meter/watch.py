@@ -5,13 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Source, abilities
 from jobmeter.errors import NoData
+from jobmeter.light_typing import TYPE_CHECKING, Any, NamedTuple
 from jobmeter.meter.run_summary import RunSummary
-from jobmeter.meter.schedule import FIRST_WINDOW, SHORTEST_PEEK, next_offset, peek_gap
-from jobmeter.model import Measurement, Value
+from jobmeter.meter.schedule import (
+    SHORTEST_PEEK,
+    busy_window_end,
+    fine_window_end,
+    next_offset,
+    peek_gap,
+    window_end,
+)
+from jobmeter.model import Measurement, Quality, Value
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import DeviceEntry, PeakEntry, ThreadEntry
 
 _READ_ANEW = 30.0
 """Seconds after which a job is looked at even though nothing of it ran."""
@@ -40,7 +50,8 @@ def _ignore(_: Any) -> None:
 class Watch:
     """Reads the sources of one job: all of them when a sample is due, in between the levels alone (a peek).
 
-    Safe to call from any thread.
+    With `fine`, windows follow what is read, at first all 15 ms: between windows of `window` seconds there are
+    shorter ones with what peeks read. Safe to call from any thread.
     """
 
     def __init__(
@@ -50,6 +61,7 @@ class Watch:
         *,
         interval: float,
         window: float,
+        fine: bool = False,
         on_window: Callable[[Window], None] = _ignore,
         on_sample: Callable[[Sample], None] = _ignore,
         on_peek: Callable[[Sample], None] = _ignore,
@@ -71,13 +83,18 @@ class Watch:
         self._lock = threading.Lock()
         self._job_ended = False
         self._window_samples = 0
-        self._window_end = next_offset(0.0, window, first=FIRST_WINDOW)
+        self._fine = fine
+        self._fine_end = fine_window_end(0.0, window) if fine else float("inf")
+        self._busy_end = busy_window_end(0.0) if fine else float("inf")
+        self._window_end = window_end(0.0, window, fine=fine)
+        self._quiet_until: float | None = None  # nothing ran until then, since the last fine window or before
         self._next_sample = self.started + next_offset(0.0, interval)
         self._regular_samples = 0
         self._first_regular = self._last_regular = 0.0
         self._abilities = {name: abilities(source) for name, source in sources.items()}
         self._reads: dict[str, Callable[[Moment], Readings]] = {name: source.read for name, source in sources.items()}
         self._peeks = {name: can.peek for name, can in self._abilities.items() if can.peek is not None}
+        self._peeked: set[str] = set()  # the keys that peeks read
         every = self._abilities.values()
         self._pulses = [can.cpu_nanoseconds for can in every if can.cpu_nanoseconds is not None]
         self._idle_listeners = [can.nothing_ran for can in every if can.nothing_ran is not None]
@@ -151,12 +168,18 @@ class Watch:
         ran = pulse is None or pulse != self._peek_pulse or self._outran(pulse)
         self._peek_pulse = -1 if pulse is None else pulse
         if not ran:
+            self._quiet_until = now
+            self._summary.nothing_ran(now)
             for nothing_ran in self._idle_listeners:
                 nothing_ran()
         elif not self._job_ended:
+            self._close_quiet_window()
             values = self._read_all(self._peeks, Moment(now))
+            self._peeked |= values.keys()
             if values:
                 self._notify(self._on_peek, Sample(now - self.started, values))
+            if now - self.started >= self._fine_end:
+                self._close_window(self._peeked)
         return ran
 
     def _sample(self, now: float, *, levels: bool = True) -> None:
@@ -165,14 +188,17 @@ class Watch:
         quiet = pulse is not None and pulse == self._pulse and now < self._read_anew_at and not self._outran(pulse)
         if not quiet:
             self._read_anew_at = now + _READ_ANEW
+            self._close_quiet_window()
         self._pulse = -1 if pulse is None else pulse
         values = self._read_all(self._reads, Moment(now, quiet), levels=levels)
         self.samples += 1
         self._window_samples += 1
         elapsed = self._clock() - self.started
         self._notify(self._on_sample, Sample(elapsed, values))
-        if elapsed >= self._window_end:
+        if elapsed >= self._window_end or (elapsed >= self._busy_end and not quiet):
             self._close_window()
+        elif elapsed >= self._fine_end:
+            self._close_window(self._peeked or None)
 
     def _read_all(
         self, reads: dict[str, Callable[[Moment], Readings]], moment: Moment, *, levels: bool = True
@@ -185,15 +211,27 @@ class Watch:
                 self._note_failure(name, error)
         return values
 
-    def _close_window(self) -> None:
-        now = self._clock()
-        cells = self._summary.close_window(now)
+    def _close_quiet_window(self) -> None:
+        """End the fine window at the moment until which nothing ran: what is read from now on is not of that time."""
+        until, self._quiet_until = self._quiet_until, None
+        if until is not None and until - self.started >= self._fine_end:
+            self._summary.repeat(self._peeked)
+            self._close_window(self._peeked, until)
+
+    def _close_window(self, only: set[str] | None = None, now: float | None = None) -> None:
+        """Write the window that ends now; with `only`, a fine one of these keys."""
+        now = self._clock() if now is None else now
+        cells = self._summary.close_window(now, only)
         if not cells:
             return
         elapsed = now - self.started
-        processes = self.live_processes() if self._per_process else []
+        processes = self.live_processes() if self._per_process and only is None else []
         samples, self._window_samples = self._window_samples, 0
-        self._window_end = next_offset(elapsed, self._window_seconds, first=FIRST_WINDOW)
+        if self._fine:
+            self._fine_end = fine_window_end(elapsed, self._window_seconds)
+        if only is None:
+            self._window_end = window_end(elapsed, self._window_seconds, fine=self._fine)
+            self._busy_end = busy_window_end(elapsed) if self._fine else self._busy_end
         self._notify(self._on_window, Window(elapsed, samples, cells, processes))
 
     def _notify(self, listener: Callable[[Any], None], what: Any) -> None:
@@ -234,8 +272,27 @@ class Watch:
         """Keys that some source could not read when it mattered: they are at least what they say."""
         return {key for can in self._abilities.values() if can.incomplete is not None for key in can.incomplete()}
 
+    def qualities(self) -> dict[str, Quality]:
+        """The quality of keys, where it is not that of their description."""
+        every = (can.qualities() for can in self._abilities.values() if can.qualities is not None)
+        return {key: quality for qualities in every for key, quality in qualities.items()}
+
     def processes(self) -> list[ProcessUse]:
         return next((list(can.processes()) for can in self._abilities.values() if can.processes is not None), [])
+
+    def threads(self) -> list[ThreadEntry]:
+        """The busiest threads, where they are measured."""
+        return next((can.threads() for can in self._abilities.values() if can.threads is not None), [])
+
+    def peaks(self) -> list[PeakEntry]:
+        """The highs of memory, and who held it."""
+        every = (can.peaks(self.started) for can in self._abilities.values() if can.peaks is not None)
+        return next(every, [])
+
+    def devices(self) -> list[DeviceEntry]:
+        """What the job used beside CPUs and memory: GPUs."""
+        every = (can.devices() for can in self._abilities.values() if can.devices is not None)
+        return [entry for entries in every for entry in entries]
 
     def live_processes(self) -> list[ProcessUse]:
         return next((list(can.live()) for can in self._abilities.values() if can.live is not None), [])
@@ -259,7 +316,7 @@ def _first_answer(questions: list[Callable[[], int | None]]) -> int | None:
     for question in questions:
         try:
             answer = question()
-        except OSError:
+        except (OSError, ValueError):
             continue
         if answer is not None:
             return answer

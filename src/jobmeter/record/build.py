@@ -7,21 +7,35 @@ journal holds is the same.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from jobmeter import __version__
+from jobmeter.byte_text import json_text, to_text
 from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import Machine, cpu_count
+from jobmeter.light_typing import TYPE_CHECKING, Any
 from jobmeter.model import Outcome, Requirement
 from jobmeter.times import utc
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import Host, Labels, Provenance, Record, RunIdentity, WorkflowPart
+    from jobmeter.record.types import (
+        DeviceEntry,
+        Host,
+        Labels,
+        MetricRecord,
+        PeakEntry,
+        Provenance,
+        Record,
+        RunIdentity,
+        ThreadEntry,
+        WorkflowPart,
+    )
 
 SCHEMA = "jobmeter.run/1"
+_NONE: Mapping[str, MetricRecord] = {}
+_LETTERS = b"abcdefghijkmnpqrstuvwxyz23456789" * 8
+"""For each byte that there may be."""
 
 
 def new_run_id() -> str:
@@ -31,7 +45,7 @@ def new_run_id() -> str:
 
 def run_id(data: bytes) -> str:
     """The run id that these bytes make, a letter or digit each."""
-    return "".join("abcdefghijkmnpqrstuvwxyz23456789"[byte % 32] for byte in data)
+    return data.translate(_LETTERS).decode()
 
 
 def identity(
@@ -52,14 +66,14 @@ def identity(
 
     `enforced` are the limits that the kernel enforces.
     """
-    begun: Any = {"id": run_id, "name": name, "command": command}
+    begun: Any = {"id": run_id, "name": to_text(name), "command": list(map(to_text, command))}
     if directory is not None:
-        begun["cwd"] = directory
-    begun["labels"] = labels
+        begun["cwd"] = to_text(directory)
+    begun["labels"] = {to_text(key): to_text(value) for key, value in labels.items()}
     if host is not None:
-        begun["host"] = host
+        begun["host"] = {**host, "name": to_text(host["name"])} if "name" in host else host
     if user is not None:
-        begun["user"] = user
+        begun["user"] = to_text(user)
     if started is not None:
         begun["started"] = utc(started)
     begun["requirement"] = requirement.requested()
@@ -78,9 +92,13 @@ def complete(
     usage: Mapping[str, Any],
     measurements: Mapping[str, Any],
     processes: Sequence[Any],
+    threads: Sequence[ThreadEntry] = (),
+    peaks: Sequence[PeakEntry] = (),
+    devices: Sequence[DeviceEntry] = (),
     provenance: Provenance,
     wall_seconds: float | None = None,
     ended: float | None = None,
+    metrics: Mapping[str, MetricRecord] = _NONE,
 ) -> Record:
     """The whole record; `wall_seconds` and `ended` are None where they are not known."""
     whole: Any = {"schema": SCHEMA, **begun}
@@ -89,18 +107,42 @@ def complete(
     if wall_seconds is not None:
         whole["wall_seconds"] = round(wall_seconds, 3)
     whole["outcome"] = {"status": outcome.status.value, "exit_code": outcome.exit_code, "signal": outcome.signal}
+    if metrics:
+        whole["metrics"] = dict(metrics)
     whole["usage"] = dict(usage)
     whole["measurements"] = dict(measurements)
     whole["processes"] = list(processes)
+    if threads:
+        whole["threads"] = with_rest(threads, usage)
+    if peaks:
+        whole["peaks"] = list(peaks)
+    if devices:
+        whole["devices"] = list(devices)
     whole["provenance"] = {"version": __version__, **provenance}
     record: Record = whole
     return record
 
 
+def with_rest(threads: Sequence[ThreadEntry], usage: Mapping[str, Any]) -> list[ThreadEntry]:
+    """The threads, and as the last entry the CPU time of all others: those that came and went between two looks.
+
+    So their sum is the job's, which is counted whatever its threads do.
+    """
+    listed = [entry for entry in threads if "tid" in entry]
+    none: ThreadEntry = {"threads": 0}
+    others = next((entry for entry in threads if "tid" not in entry), none)
+    total = usage.get("cpu_seconds", {}).get("value")
+    if total is None:
+        return list(threads)
+    rest = round(total - sum(entry["cpu_seconds"] for entry in listed), 6)
+    if rest <= 0 and not others["threads"]:
+        return listed
+    return [*listed, {**others, "name": "others", "cpu_seconds": max(rest, 0.0)}]
+
+
 def as_json(record: Record) -> str:
     """The record as text, without a newline at its end: the same wherever it is printed or written."""
-    # Surrogates stand for bytes of file names that are no UTF-8; JSON escapes keep them.
-    return json.dumps(record, indent=2)
+    return json_text(record, indent=2)
 
 
 @functools.cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+
+from jobmeter.light_typing import TYPE_CHECKING, Any, cast
+from jobmeter.model import OWN_SOURCE
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Figure, Record, RunIdentity
@@ -15,6 +17,14 @@ def identity_of(record: Record) -> RunIdentity:
 
     names = [name for name in RunIdentity.__annotations__ if name in record]
     return cast("RunIdentity", {name: cast("dict[str, Any]", record)[name] for name in names})
+
+
+def source_of(record: Record) -> str:
+    """The tool that made the figures: jobmeter, or the one that the run was imported from."""
+    provenance: Any = record.get("provenance")
+    imported = provenance.get("imported") if isinstance(provenance, dict) else None
+    tool = imported.get("from") if isinstance(imported, dict) else None
+    return tool if isinstance(tool, str) else OWN_SOURCE
 
 
 def figures(record: Record) -> Mapping[str, Figure]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 import types
 import typing
 from typing import Any, Union
 
 from jobmeter.model import Term
-from jobmeter.record.types import Keyword, Record
+from jobmeter.record.field_types import field_types
+from jobmeter.record.types import LARGEST, Keyword, Record
 
 Schema = dict[str, Any]
 
 ID = "urn:jobmeter:run:1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FINITE = {
-    "description": "A finite number: JSON has no NaN, and 1e999 is none.",
+    "description": "A number that can be computed with: JSON has no NaN, and sums of 1e308 are none.",
     "type": "number",
-    "minimum": -sys.float_info.max,
-    "maximum": sys.float_info.max,
+    "minimum": -LARGEST,
+    "maximum": LARGEST,
 }
 _SIMPLE: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -44,7 +44,7 @@ def as_text(schema: Schema) -> str:
 
 def _object(cls: Any, definitions: dict[str, Schema]) -> Schema:
     """A TypedDict. Fields that it does not have are allowed: a later version may add some."""
-    hints = typing.get_type_hints(cls, include_extras=True)
+    hints = field_types(cls)
     return {
         "description": cls.__doc__,
         "type": "object",
@@ -64,7 +64,7 @@ def _of(hint: Any, definitions: dict[str, Schema]) -> Schema:
             definitions[hint.__name__] = _object(hint, definitions)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     if origin is typing.Literal:
-        return {"const": arguments[0]}
+        return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
     if origin is list:
         return {"type": "array", "items": _of(arguments[0], definitions)}
     if origin is dict:

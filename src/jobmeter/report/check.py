@@ -1,7 +1,4 @@
-"""What `check` found, in words: lines of the table, objects of the JSON, and the sentences around them.
-
-A GB is 2^30 bytes, as in Slurm and everywhere here.
-"""
+"""What `check` found, in words: lines of the table, objects of the JSON, and the sentences around them."""
 
 from __future__ import annotations
 
@@ -9,23 +6,33 @@ from collections.abc import Sequence
 from math import floor
 from typing import Any
 
-from jobmeter.analyse.check import CheckedJob, Failure, Line, Tally
-from jobmeter.analyse.resource import CPU, MEMORY
+from jobmeter.analyse.check import CheckedJob, Failure, JobVerdict, Tally
+from jobmeter.analyse.overuse import Verdict
+from jobmeter.analyse.resource import CPU, GPU, MEMORY
 from jobmeter.analyse.waste import Waste
-from jobmeter.report.requests import gigabytes, waste_text
-from jobmeter.report.table import printable
+from jobmeter.report.requests import waste_text
+from jobmeter.report.table_layout import Column
+from jobmeter.terminal import printable
+from jobmeter.units import text
 
-HEADINGS = ("Job ID", "Job Name", "Resource", "Specified", "Peak Used", "Over-Utilization")
-UNITS = ("text", "text", "text", "count", "count", "count")
-MAY_BE_CUT = ("Job Name", "Workflow")
-WORKFLOW = "Workflow"
+COLUMNS = (
+    Column("job_id", essential=True),
+    Column("job_name", essential=True, shortens=True),
+    Column("resource_type", essential=True),
+    Column("specified", "count"),
+    Column("peak_used", "count"),
+    Column("over_utilization", "count", essential=True),
+)
+"""Those of the JSON."""
+WORKFLOW = Column("workflow", essential=True, shortens=True)
 """The column before the others, where jobs are of several runs of workflows."""
-_EVEN = "+0.0%"
+_EVEN = "+0.0 %"
 
 
-def cells(line: Line) -> list[str]:
+def cells(judged: JobVerdict) -> list[str]:
     """One line of the table."""
-    return [str(line.job.id), job_name(line.job), line.resource.name, specified(line), peak_used(line), over(line)]
+    job, verdict = judged
+    return [str(job.id), job_name(job), verdict.resource.name, specified(verdict), peak_used(verdict), over(verdict)]
 
 
 def workflow_name(job: CheckedJob) -> str:
@@ -35,7 +42,7 @@ def workflow_name(job: CheckedJob) -> str:
 
 def style(field: str, content: str) -> str:
     """Red for what is above the request."""
-    return "red" if field == HEADINGS[-1] and not content.startswith("-") and content != _EVEN else ""
+    return "red" if field == COLUMNS[-1].name and not content.startswith("-") and content != _EVEN else ""
 
 
 def job_name(job: CheckedJob) -> str:
@@ -43,49 +50,31 @@ def job_name(job: CheckedJob) -> str:
     return f"{name} (attempt {job.attempt})" if job.attempt > 1 else name
 
 
-def specified(line: Line) -> str:
-    if line.resource is CPU:
-        cores = line.specified / 100
-        return f"{line.specified:.10g}% ({cores:.10g} {'core' if cores == 1 else 'cores'})"
-    return amount(line.specified, line.resource.unit)
+def specified(verdict: Verdict) -> str:
+    if verdict.resource is CPU:
+        cores = verdict.requested / CPU.each
+        return f"{text(verdict.requested, CPU.unit)} ({cores:.10g} core{'s' * (cores != 1)})"
+    return text(verdict.requested, verdict.resource.unit)
 
 
-def peak_used(line: Line) -> str:
-    return ("≥ " if line.at_least else "") + amount(line.used, line.resource.unit)
+def peak_used(verdict: Verdict) -> str:
+    return ("≥ " if verdict.at_least else "") + text(verdict.used, verdict.resource.unit)
 
 
-def over(line: Line) -> str:
-    """`+31.3%`; of a run that met its limit, how it ended."""
-    return line.cause or signed_percent(line.percent)
+def over(verdict: Verdict) -> str:
+    """`+31.3 %`; of a run that met its limit, how it ended."""
+    return verdict.cause or signed_percent(verdict.percent)
 
 
 def signed_percent(value: float) -> str:
-    # A half goes up: `+31.25` is `+31.3%`, where formatting alone would make it even.
+    # A half goes up: `+31.25` is `+31.3 %`, where formatting alone would make it even.
     shown = floor(abs(value) * 10 + 0.5) / 10
-    return f"{'-' if value < 0 and shown else '+'}{shown:.1f}%"
+    return f"{'-' if value < 0 and shown else '+'}{shown:.1f} %"
 
 
-def amount(value: float, unit: str) -> str:
-    """`8.00 GB`, `950.5%`, `2h 0m 0s`."""
-    if unit == "bytes":
-        return gigabytes(value)
-    return f"{value:.1f}%" if unit == "percent" else duration(value)
-
-
-def duration(value: float) -> str:
-    """`2h 0m 0s`, `45m 0s`, `12s`; below a minute with a fraction if there is one."""
-    if value < 60 and value != int(value):
-        return f"{value:.1f}s" if value >= 1 else f"{value:.2f}s"
-    minutes, seconds = divmod(round(value), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h {minutes}m {seconds}s"
-    return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
-
-
-def headline(violations: Sequence[Line], jobs: Tally) -> str:
+def headline(violations: Sequence[JobVerdict], jobs: Tally) -> str:
     """`2 of 14 jobs used more than they requested`."""
-    over = len({line.job.key for line in violations})
+    over = len({each.job.key for each in violations})
     if jobs.total == 1:
         return _of_one(over, jobs)
     running = f"; {_are(jobs.running)} still running" if jobs.running else ""
@@ -102,7 +91,7 @@ def headline(violations: Sequence[Line], jobs: Tally) -> str:
     return f"{within:,} of {jobs.total:,} jobs stayed within what {_they(within)} requested{nothing}{running}"
 
 
-def headline_of_many(violations: Sequence[Line], total: int) -> str:
+def headline_of_many(violations: Sequence[JobVerdict], total: int) -> str:
     """The same where not every job was checked."""
     if violations:
         return headline(violations, Tally(total))
@@ -136,25 +125,26 @@ def failure_lines(failures: Sequence[Failure], *, with_workflow: bool = False) -
 
 
 def opportunity_text(waste: Waste) -> str:
-    """`preprocess: requested 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run`."""
+    """`preprocess: requested 8 GiB, used 1.2 GiB at most: 6.5 GiB less would free 1.08 GiB-h a run`."""
     return f"{printable(waste.name)}: {waste_text(waste)}"
 
 
-def line_object(line: Line) -> dict[str, Any]:
+def verdict_object(judged: JobVerdict) -> dict[str, Any]:
     """A line as JSON: as people read it, and as numbers."""
+    job, verdict = judged
     fields = {
-        **job_object(line.job),
-        "resource_type": line.resource.name,
-        "specified": specified(line),
-        "peak_used": peak_used(line),
-        "over_utilization": over(line),
-        "specified_value": line.specified,
-        "peak_used_value": line.used,
-        "over_utilization_percent": round(line.percent, 4),
-        "unit": line.resource.unit,
-        "at_least": line.at_least,
+        **job_object(job),
+        "resource_type": verdict.resource.name,
+        "specified": specified(verdict),
+        "peak_used": peak_used(verdict),
+        "over_utilization": over(verdict),
+        "specified_value": verdict.requested,
+        "peak_used_value": verdict.used,
+        "over_utilization_percent": round(verdict.percent, 4),
+        "unit": verdict.resource.unit,
+        "at_least": verdict.at_least,
     }
-    return {**fields, "cause": line.cause} if line.cause else fields
+    return {**fields, "cause": verdict.cause} if verdict.cause else fields
 
 
 def job_object(job: CheckedJob) -> dict[str, Any]:
@@ -168,8 +158,9 @@ def failure_object(failure: Failure) -> dict[str, Any]:
 
 
 def opportunity_object(waste: Waste) -> dict[str, Any]:
-    """`specified_value` and the like are bytes or CPUs, `freed` is GB-hours or core-hours a run."""
+    """`specified_value` and the like are bytes, CPUs or GPUs, `freed` is GiB-hours, core-hours or GPU-hours a run."""
     is_memory = waste.resource is MEMORY
+    hours = "GPU-h" if waste.resource is GPU else "core-h"
     return {
         "job_name": waste.name,
         "resource_type": waste.resource.name,
@@ -177,8 +168,8 @@ def opportunity_object(waste: Waste) -> dict[str, Any]:
         "specified_value": waste.requested,
         "peak_used_value": waste.used,
         "less_value": waste.less,
-        "unit": "bytes" if is_memory else "cpus",
+        "unit": "bytes" if is_memory else waste.resource.key,
         "freed_per_run": round(waste.freed / 2**30 if is_memory else waste.freed, 6),
-        "freed_unit": "GB-h" if is_memory else "core-h",
+        "freed_unit": "GiB-h" if is_memory else hours,
         "text": opportunity_text(waste),
     }

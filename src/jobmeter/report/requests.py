@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobmeter.analyse.overuse import Verdict, overuses
-from jobmeter.analyse.resource import MEMORY
+from jobmeter.analyse.resource import GPU, MEMORY
 from jobmeter.analyse.stored_run import of_record
 from jobmeter.analyse.waste import Waste, wasted_requests
 from jobmeter.units import text
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 TOO_LITTLE, TOO_MUCH = "too little", "too much"
-_GB = 2.0**30
+_GIB = 2.0**30
 
 
 def request_lines(record: Record) -> list[tuple[str, str]]:
@@ -36,21 +36,18 @@ def overuse_text(verdict: Verdict) -> str:
 
 
 def waste_text(waste: Waste) -> str:
-    """`requested 8.00 GB, used 1.20 GB at most: 6.5 GB less would free 1.08 GB-h a run`."""
+    """`requested 8 GiB, used 1.2 GiB at most: 6.5 GiB less would free 1.08 GiB-h a run`."""
     if waste.resource is MEMORY:
         return (
-            f"requested {gigabytes(waste.requested)}, used {gigabytes(waste.used)} at most: "
-            f"{waste.less / _GB:.3g} GB less would free {waste.freed / _GB:.3g} GB-h a run"
+            f"requested {text(waste.requested, 'bytes')}, used {text(waste.used, 'bytes')} at most: "
+            f"{text(waste.less, 'bytes')} less would free {waste.freed / _GIB:.3g} GiB-h a run"
+        )
+    if waste.resource is GPU:
+        return (
+            f"requested {waste.requested:.10g} GPU{'s' * (waste.requested != 1)}, used {waste.used:.10g} at most: "
+            f"{waste.less:.10g} less would free {waste.freed:.3g} GPU-h a run"
         )
     return (
         f"requested {waste.requested:.10g} CPUs, used {waste.used:.1f} at most: "
         f"{waste.less:.10g} less would free {waste.freed:.3g} core-h a run"
     )
-
-
-def gigabytes(value: float) -> str:
-    """`8.00 GB`, `512.00 MB`; a GB is 2^30 bytes."""
-    for size, name in ((2**30, "GB"), (2**20, "MB")):
-        if value >= size:
-            return f"{value / size:,.2f} {name}"
-    return f"{value / 2**10:.2f} KB"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from jobmeter.analyse.headline_table import HEADLINE, HeadlineFigure, SummaryPart, requested_amount
 from jobmeter.analyse.outcome import in_words, outcome_of, without_shepherd
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Quality, Status
 from jobmeter.record.read import figure_value, requested
 from jobmeter.units import text
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Part = tuple[HeadlineFigure, SummaryPart, "Figure"]
 """A row of the table of headline figures, how it is worded, and the figure."""
+HANGING = 11
+"""Columns from the name of a line to its content."""
 
 
 def summary_lines(record: Record, journal: str | None) -> list[str]:
@@ -29,7 +31,7 @@ def summary_lines(record: Record, journal: str | None) -> list[str]:
         ("note", without_shepherd(record)),
         ("record", f"{record['id']}  {journal}" if journal else ""),
     ]
-    lines += [f"  {name:<10} {content}" for name, content in rows if content]
+    lines += [f"  {name:<{HANGING}}{content}" for name, content in rows if content]
     return lines
 
 
@@ -81,9 +83,13 @@ def _words(part: Part, requirement: Mapping[str, float]) -> str:
     words = form.format(text(figure["value"], row.unit))
     requested = requested_amount(row, requirement)
     if summary.shows_share and requested:
-        cpus = f"{text(requested / 100, 'count')} CPUs" if row.unit == "percent" else ""
-        words += f", {100 * figure['value'] / requested:.0f} % of the {cpus or text(requested, row.unit)} requested"
+        amount = _cpus(requested / 100) if row.unit == "percent" else text(requested, row.unit)
+        words += f", {100 * figure['value'] / requested:.0f} % of the {amount} requested"
     return words
+
+
+def _cpus(count: float) -> str:
+    return f"{text(count, 'count')} CPU{'s' * (count != 1)}"
 
 
 def _left(record: Record) -> str:

@@ -6,30 +6,76 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from jobmeter.analyse.cost import NO_FACTORS, Factors, amounts_of_run, costs
 from jobmeter.analyse.findings import ending, findings
 from jobmeter.analyse.headline_table import HEADLINE, requested_amount
-from jobmeter.analyse.timeline import WindowSample
+from jobmeter.analyse.stalls import time_split
+from jobmeter.analyse.timeline import WindowSample, highest_in_shares
 from jobmeter.model import Quality, Status
-from jobmeter.record.read import requested
-from jobmeter.report.table import local_time, plain_table, printable
-from jobmeter.units import text
+from jobmeter.record.read import figures, requested
+from jobmeter.report.peaks import job_peak, peak_text
+from jobmeter.report.table import fitted_lines, local_time
+from jobmeter.report.table_layout import Column
+from jobmeter.report.wrapping import wrap
+from jobmeter.terminal import printable
+from jobmeter.units import text, without_unit
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import ProcessEntry, Record
+    from jobmeter.record.types import ProcessEntry, Record, ThreadEntry
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_SHADES = "█▓▒░ "
+"""Of the bar of time: running, runnable, disk, memory, idle."""
+_BAR = 20
+_SEEN = 0.005
+"""Share of the time below which a part is not mentioned."""
 _WIDTH = 60
+_INDENT = 11
+"""Columns before what a line says, for the word that names it."""
 _MOST_PROCESSES = 10
+_ELSEWHERE = "--json or a pipe has all"
+_USAGE = (
+    Column("figure", essential=True),
+    Column("used", "count", essential=True),
+    Column("requested", "count"),
+    Column("share", "count"),
+    Column("quality"),
+    Column("source", shortens=True),
+)
+_PROCESS = (
+    Column("pid", "count", essential=True),
+    Column("cpu", "seconds", essential=True),
+    Column("rss_peak", "bytes", essential=True),
+    Column("lived", "seconds"),
+    Column("cmd", shortens=True),
+)
 
 
-def details(record: Record, samples: Sequence[WindowSample], files: Iterable[tuple[str, str]]) -> list[str]:
-    """The lines of `jobmeter show`, a blank one between subjects."""
+_THREAD = (
+    Column("thread", "count", essential=True),
+    Column("cpu", "seconds", essential=True),
+    Column("waited", "seconds"),
+    Column("cores", shortens=True),
+    Column("migrations", "count"),
+    Column("name", shortens=True),
+)
+
+
+def details(
+    record: Record,
+    samples: Sequence[WindowSample],
+    files: Iterable[tuple[str, str]],
+    width: int | None = None,
+    factors: Factors = NO_FACTORS,
+) -> list[str]:
+    """The lines of `jobmeter show`, a blank one between subjects, for a terminal of this width; None: all whole."""
     parts = [
-        _identity(record),
-        _usage(record),
-        _curves(samples),
-        _processes(record),
-        _findings(record, samples),
+        _wrapped(_identity(record), width),
+        [*_usage(record, width), *_costs(record, factors)],
+        [*_curves(samples, width), *_time(record), *_wrapped(_peak(record), width)],
+        _processes(record, width),
+        _threads(record, width),
+        _findings(record, samples, width),
         [f"{name:<10} {path}" for name, path in files],
     ]
     lines: list[str] = []
@@ -39,25 +85,36 @@ def details(record: Record, samples: Sequence[WindowSample], files: Iterable[tup
     return lines
 
 
+_CONTAINER = ("image", "engine", "engine_version")
+
+
 def _identity(record: Record) -> list[str]:
     wall = record.get("wall_seconds")
     is_running = record["outcome"]["status"] == Status.RUNNING
     after = f" after {text(wall, 'seconds')}" if wall is not None and not is_running else ""
     since = f" for {text(wall, 'seconds')} now" if wall is not None and is_running else ""
     host, container = record.get("host", {}), record.get("provenance", {}).get("container")
+    started = local_time(record["started"]) if "started" in record else "not known when"
     rows = [
         ("run", f"{record['id']}  {printable(record['name'])}"),
         ("outcome", ending(record) + after + since),
         ("command", printable(shlex.join(map(str, record.get("command", []))))),
-        ("container", "{image}, {engine} {engine_version}".format_map(container) if container else ""),
+        (
+            "container",
+            printable("{}, {} {}".format(*(container.get(name, "?") for name in _CONTAINER))) if container else "",
+        ),
         ("in", printable(str(record.get("cwd", "")))),
-        ("started", f"{local_time(record['started'])}, by {record.get('user', '?')} on {host.get('name', '?')}"),
+        ("started", f"{started}, by {printable(record.get('user', '?'))} on {printable(host.get('name', '?'))}"),
         ("labels", printable(" ".join(f"{key}={value}" for key, value in record.get("labels", {}).items()))),
     ]
     return [f"{name:<10} {content}" for name, content in rows if content]
 
 
-def _usage(record: Record) -> list[str]:
+def _wrapped(lines: Iterable[str], width: int | None, indent: int = _INDENT) -> list[str]:
+    return [piece for line in lines for piece in wrap(line, width, indent)]
+
+
+def _usage(record: Record, width: int | None) -> list[str]:
     """Each figure beside what was requested, with where it is from and how far to trust it."""
     requirement = record.get("requirement", {})
     rows = []
@@ -65,7 +122,7 @@ def _usage(record: Record) -> list[str]:
         figure = record["usage"].get(row.name)
         if figure is not None and row.in_show:
             compared = _compared(figure["value"], requested_amount(row, requested(record)), row.unit)
-            rows.append([row.heading, *compared, figure["quality"], figure["from"]])
+            rows.append([without_unit(row.name), *compared, figure["quality"], figure["from"]])
     wall = record.get("wall_seconds")
     if wall is not None:
         quality = (
@@ -73,13 +130,21 @@ def _usage(record: Record) -> list[str]:
             if record["outcome"]["status"] in (Status.RUNNING, Status.LOST, Status.DETACHED)
             else ""
         )
-        rows.insert(0, ["wall time", *_compared(wall, requirement.get("runtime_seconds"), "seconds"), quality, ""])
-    headings = ["", "used", "requested", "of it", "quality", "source"]
+        rows.insert(0, ["wall", *_compared(wall, requirement.get("runtime_seconds"), "seconds"), quality, ""])
+    columns: Sequence[Column] = _USAGE
     if not any(row[2] for row in rows):
         rows = [[row[0], row[1], *row[4:]] for row in rows]
-        headings = ["", "used", "quality", "source"]
-    units = ["text", *("count" for _ in headings[1:-2]), "text", "text"]
-    return plain_table(headings, units, rows) if rows else ["nothing was measured"]
+        columns = (*_USAGE[:2], *_USAGE[4:])
+    return fitted_lines(columns, rows, width, _ELSEWHERE) if rows else ["nothing was measured"]
+
+
+def _costs(record: Record, factors: Factors) -> list[str]:
+    """What it cost, where there is a price for something that was measured."""
+    values = {name: figure["value"] for name, figure in figures(record).items()}
+    known = costs(amounts_of_run(values, record.get("wall_seconds")), factors)
+    parts = [f"{known['cost']:.3g}"] if "cost" in known else []
+    parts += [f"{known['carbon_grams']:.3g} g of CO₂"] if "carbon_grams" in known else []
+    return ["", f"{'cost':<10} {', '.join(parts)}"] if parts else []
 
 
 def _compared(used: float, requested: float | None, unit: str) -> list[str]:
@@ -88,36 +153,51 @@ def _compared(used: float, requested: float | None, unit: str) -> list[str]:
     return [text(used, unit), text(requested, unit), f"{100 * used / requested:.0f} %"]
 
 
-def _curves(samples: Sequence[WindowSample]) -> list[str]:
+def _curves(samples: Sequence[WindowSample], width: int | None) -> list[str]:
     """CPU and memory over time, when there is more than one value."""
     lines = []
     for words, unit, values in (
-        ("CPU", "percent", [sample.cpu_percent for sample in samples]),
-        ("memory", "bytes", [sample.memory_bytes for sample in samples]),
+        ("CPU", "percent", [(sample.seconds, sample.cpu_percent) for sample in samples]),
+        ("memory", "bytes", [(sample.seconds, sample.memory_bytes) for sample in samples]),
     ):
-        measured = [value for value in values if value is not None]
+        measured = [(seconds, value) for seconds, value in values if value is not None]
         if len(measured) > 1:
-            lines.append(f"{words:<10} {sparkline(measured)}  0 to {text(max(measured), unit)}")
+            scale = f"  0 to {text(max(value for _, value in measured), unit)}"
+            room = _WIDTH if width is None else max(min(_WIDTH, width - _INDENT - len(scale)), 1)
+            shares = highest_in_shares(measured, min(room, len(samples)), samples[-1].seconds)
+            lines.append(f"{words:<10} {sparkline(shares)}{scale}")
     return lines
 
 
-def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
+def _time(record: Record) -> list[str]:
+    """Where the time went, as one bar, and in percent."""
+    parts = time_split(record)
+    if not parts:
+        return []
+    bar, drawn, until = "", 0, 0.0
+    for letter, share in zip(_SHADES, parts.values()):
+        until += share
+        bar, drawn = bar + letter * (round(until * _BAR) - drawn), round(until * _BAR)
+    words = ", ".join(f"{text(100 * share, 'percent')} {name}" for name, share in parts.items() if share >= _SEEN)
+    return [f"{'time':<10} {bar}  {words}"]
+
+
+def _peak(record: Record) -> list[str]:
+    peak = job_peak(record)
+    return [] if peak is None else [f"{'peak':<10} {peak_text(peak)}"]
+
+
+def sparkline(shares: Sequence[float]) -> str:
     """A level over time, drawn from zero; each letter is the highest of its share of the time."""
-    count = min(width, len(values))
-    shares = [values[len(values) * n // count : len(values) * (n + 1) // count] for n in range(count)]
-    top = max(values)
-    if top <= 0:
-        return _BLOCKS[0] * count
-    steps = len(_BLOCKS) - 1
-    return "".join(_BLOCKS[round(max(max(share), 0) / top * steps)] for share in shares)
+    top, steps = max(shares), len(_BLOCKS) - 1
+    return "".join(_BLOCKS[round(max(share, 0) / top * steps) if top > 0 else 0] for share in shares)
 
 
-def _processes(record: Record) -> list[str]:
+def _processes(record: Record, width: int | None) -> list[str]:
     rows = [_process(entry) for entry in record.get("processes", [])[:_MOST_PROCESSES]]
     if not rows:
         return []
-    headings = ("pid", "CPU time", "memory peak", "for", "process")
-    return plain_table(headings, ("count", "seconds", "bytes", "seconds", "text"), rows)
+    return fitted_lines(_PROCESS, rows, width, _ELSEWHERE)
 
 
 def _process(entry: ProcessEntry) -> list[str]:
@@ -126,7 +206,23 @@ def _process(entry: ProcessEntry) -> list[str]:
         _text_if_known(entry.get("cpu_seconds"), "seconds"),
         _text_if_known(entry.get("rss_peak_bytes"), "bytes"),
         _text_if_known(entry.get("seconds"), "seconds"),
-        printable(str(entry.get("cmd", "")))[:100],
+        printable(str(entry.get("cmd", ""))),
+    ]
+
+
+def _threads(record: Record, width: int | None) -> list[str]:
+    rows = [_thread(entry) for entry in record.get("threads", [])[:_MOST_PROCESSES]]
+    return fitted_lines(_THREAD, rows, width, _ELSEWHERE) if rows else []
+
+
+def _thread(entry: ThreadEntry) -> list[str]:
+    return [
+        str(entry.get("tid", "")),
+        _text_if_known(entry.get("cpu_seconds"), "seconds"),
+        _text_if_known(entry.get("run_delay_seconds"), "seconds"),
+        " ".join(map(str, entry.get("cores", []))),
+        str(entry.get("migrations", "")),
+        printable(str(entry.get("name", ""))),
     ]
 
 
@@ -134,5 +230,6 @@ def _text_if_known(value: float | None, unit: str) -> str:
     return "" if value is None else text(value, unit)
 
 
-def _findings(record: Record, samples: Sequence[WindowSample]) -> list[str]:
-    return [f"{'!' if finding.severity == 'problem' else '-'} {finding.text}" for finding in findings(record, samples)]
+def _findings(record: Record, samples: Sequence[WindowSample], width: int | None) -> list[str]:
+    marked = [f"{'!' if one.severity == 'problem' else '-'} {one.text}" for one in findings(record, samples)]
+    return _wrapped(marked, width, 2)

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from jobmeter.analyse.resource import CPU, RUNTIME, Resource
-from jobmeter.analyse.size import Advice, Amount
-from jobmeter.report.check import duration
-from jobmeter.report.table import printable
+from jobmeter.analyse.size.advice import Advice, Amount
+from jobmeter.report.table_layout import Column
+from jobmeter.terminal import printable
 from jobmeter.units import text
 
-HEADINGS = ("Job Name", "Resource", "Requested", "Advised", "Most Used")
-UNITS = ("text", "text", "count", "count", "count")
-MAY_BE_CUT = ("Job Name",)
+COLUMNS = (
+    Column("job_name", essential=True, shortens=True),
+    Column("resource_type", essential=True),
+    Column("requested", "count", essential=True),
+    Column("advised", "count", essential=True),
+    Column("most_used", "count"),
+)
 _LITTLE = 0.005
-"""GB-hours or core-hours per run; less is not reported."""
+"""GiB-hours or core-hours per run; less is not reported."""
+FINE = 0.1
+"""A request that differs from the advice by less than this share is fine."""
 
 
 def cells(advice: Advice) -> list[list[str]]:
@@ -33,9 +39,7 @@ def cells(advice: Advice) -> list[list[str]]:
 
 def quantity(value: float, resource: Resource) -> str:
     """`12 GiB`, `8`, `2h 45m 0s`."""
-    if resource is CPU:
-        return text(value, "count")
-    return duration(value) if resource is RUNTIME else text(value, "bytes")
+    return text(value, "count" if resource is CPU else resource.unit)
 
 
 def sentences(advice: Advice) -> list[str]:
@@ -49,12 +53,51 @@ def sentences(advice: Advice) -> list[str]:
     ]
     wasted = [
         f"{amount:.3g} {unit}"
-        for amount, unit in ((advice.wasted_gb_hours, "GB-h"), (advice.wasted_core_hours, "core-h"))
+        for amount, unit in ((advice.wasted_gb_hours, "GiB-h"), (advice.wasted_core_hours, "core-h"))
         if amount is not None and amount >= _LITTLE
     ]
     if wasted:
         parts.append(f"what it requests today wastes {' and '.join(wasted)} a run")
-    return ["; ".join(parts), *_reasons(advice)]
+    lines = ["; ".join(parts), *_reasons(advice)]
+    return [*lines, f"  Cost:    {cost}"] if (cost := _cost(advice)) else lines
+
+
+def _cost(advice: Advice) -> str:
+    """What a mean run would hold by the advice, beside today's request."""
+    parts = [
+        f"{advised:.3g} {unit} a run, today {today:.3g}" if today is not None else f"{advised:.3g} {unit} a run"
+        for advised, today, unit in (
+            (advice.advised.gb_hours, advice.today.gb_hours, "GiB-h"),
+            (advice.advised.core_hours, advice.today.core_hours, "core-h"),
+        )
+        if advised is not None and max(advised, today or 0.0) >= _LITTLE
+    ]
+    return "; ".join(parts)
+
+
+def is_fine(advice: Advice) -> bool:
+    """Whether nothing is gained by a change: every request is near the advice. Time in excess costs nothing."""
+    if not advice.amounts:
+        return False
+    for amount in advice.amounts:
+        if amount.today is None or amount.request > amount.today:
+            return False
+        if amount.resource is not RUNTIME and amount.request < (1 - FINE) * amount.today:
+            return False
+    return True
+
+
+def savings(advised: list[Advice], hidden: int) -> str:
+    """What all jobs together would save, by the runs that are stored."""
+    memory = sum(advice.saved_gb_hours() for advice in advised)
+    cpus = sum(advice.saved_core_hours() for advice in advised)
+    before = sum(advice.completed * (advice.today.gb_hours or 0.0) for advice in advised)
+    share = f" ({100 * memory / before:.0f} %)" if before > 0 else ""
+    fine = f"; {hidden:,} more are fine" if hidden else ""
+    return (
+        f"{len(advised):,} jobs: the stored runs would have held {memory:,.3g} GiB-h{share} and {cpus:,.3g} core-h "
+        f"less by the advice{fine}"
+    )
 
 
 def _reasons(advice: Advice) -> list[str]:
@@ -87,6 +130,10 @@ def advice_object(advice: Advice) -> dict[str, Any]:
         "expected_failures": advice.fails,
         "wasted_gb_hours": advice.wasted_gb_hours,
         "wasted_core_hours": advice.wasted_core_hours,
+        "gb_hours_today": advice.today.gb_hours,
+        "gb_hours_advised": advice.advised.gb_hours,
+        "core_hours_today": advice.today.core_hours,
+        "core_hours_advised": advice.advised.core_hours,
     }
     return fields | {name: round(value, 6) for name, value in rates.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Sizes in the formats of other tools: Slurm, Docker, Compose, Kubernetes, Ray, and our own specs."""
+"""Sizes in the formats of other tools: Slurm, Docker, Compose, Kubernetes, Ray, workflow engines, and our own specs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
+from jobmeter.analyse.resource import CPU, GPU, MEMORY, RUNTIME
 from jobmeter.analyse.rounding import round_memory
-from jobmeter.analyse.size import Advice, Amount
-from jobmeter.report.table import printable
+from jobmeter.analyse.size.advice import Advice, Amount
+from jobmeter.report.size_engines import nextflow, snakemake
+from jobmeter.terminal import printable
 
 _MIB = 2**20
 
@@ -25,6 +26,11 @@ def _amounts(advice: Advice) -> tuple[Amount | None, Amount | None, Amount | Non
     """Memory, CPUs and runtime."""
     by_key = {amount.resource.key: amount for amount in advice.amounts}
     return by_key.get(MEMORY.key), by_key.get(CPU.key), by_key.get(RUNTIME.key)
+
+
+def _gpus(advice: Advice) -> int:
+    """How many to request; 0 also where it is not known."""
+    return next((int(amount.request) for amount in advice.amounts if amount.resource is GPU), 0)
 
 
 def _blocks(advised: Sequence[Advice], lines: Callable[[Advice], list[str]], between: str = "\n") -> str:
@@ -69,12 +75,14 @@ def memory_word(amount: float) -> str:
 def _slurm(advised: Sequence[Advice]) -> str:
     def lines(advice: Advice) -> list[str]:
         memory, cpus, runtime = _amounts(advice)
+        gpus = _gpus(advice)
         return [
             f"#SBATCH {option}"
             for option in (
                 f"--mem={_mib(memory.request)}M" if memory else "",
                 f"--cpus-per-task={ceil(cpus.request)}" if cpus else "",
                 f"--time={slurm_time(runtime.request)}" if runtime else "",
+                f"--gpus={gpus}" if gpus else "",
             )
             if option
         ]
@@ -86,7 +94,9 @@ def _docker(advised: Sequence[Advice]) -> str:
     def lines(advice: Advice) -> list[str]:
         memory, cpus, _ = _amounts(advice)
         options = [f"--memory={memory_word(memory.request)}"] if memory else []
-        return [" ".join([*options, *([f"--cpus={_number(cpus.request)}"] if cpus else [])])]
+        options += [f"--cpus={_number(cpus.request)}"] if cpus else []
+        options += [f"--gpus={gpus}"] if (gpus := _gpus(advice)) else []
+        return [" ".join(options)]
 
     return _blocks(advised, lines)
 
@@ -106,6 +116,9 @@ def _compose(advised: Sequence[Advice]) -> str:
             lines.append(f"        {part}:")
             lines += [f'          cpus: "{cores}"'] if cores else []
             lines += [f"          memory: {_mib(size)}M"] if size else []
+        if gpus := _gpus(advice):
+            lines += ["          devices:", "            - driver: nvidia", f"              count: {gpus}",
+                      "              capabilities: [gpu]"]  # fmt: skip
     return "\n".join(lines)
 
 
@@ -133,6 +146,7 @@ def _k8s(advised: Sequence[Advice]) -> str:
             if cpus:
                 lines.append(f'    cpu: "{_tenths(cpus.usual) if part == "requests" else _number(cpus.request)}"')
             lines += [f"    memory: {_mib(memory.request)}Mi"] if memory else []
+            lines += [f"    nvidia.com/gpu: {gpus}"] if (gpus := _gpus(advice)) else []
         deadline = [f"# in the spec of its Job: activeDeadlineSeconds: {ceil(runtime.request)}"] if runtime else []
         return lines + deadline
 
@@ -143,6 +157,7 @@ def _ray(advised: Sequence[Advice]) -> str:
     def lines(advice: Advice) -> list[str]:
         memory, cpus, _ = _amounts(advice)
         options = [f"num_cpus={_number(cpus.request)}"] if cpus else []
+        options += [f"num_gpus={gpus}"] if (gpus := _gpus(advice)) else []
         options += [f"memory={_mib(memory.request)} * 2**20"] if memory else []
         name = advice.name if advice.name.isidentifier() and not keyword.iskeyword(advice.name) else "task"
         return [f"{name}.options({', '.join(options)})"]
@@ -158,12 +173,15 @@ def _yaml(advised: Sequence[Advice]) -> str:
         lines += [f"    num_cpus: {_number(cpus.request)}"] if cpus else []
         lines += [f"    memory: {memory_word(memory.request)}"] if memory else []
         lines += [f"    runtime: {iso_duration(runtime.request)}"] if runtime else []
+        lines += [f"    num_gpus: {gpus}"] if (gpus := _gpus(advice)) else []
     return "\n".join(lines)
 
 
 FORMATS: dict[str, Callable[[Sequence[Advice]], str]] = {
     "yaml": _yaml,
     "slurm": _slurm,
+    "nextflow": nextflow,
+    "snakemake": snakemake,
     "docker": _docker,
     "compose": _compose,
     "k8s": _k8s,

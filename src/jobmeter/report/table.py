@@ -1,24 +1,21 @@
-"""Runs as a table: for people on a terminal, aligned text in a pipe."""
+"""Tables as text: cells for people, lines for a terminal and for a pipe."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jobmeter.model import Status
+from jobmeter.report.table_layout import GAP, Column, Layout, lay_out
+from jobmeter.terminal import printable
 from jobmeter.times import parse_moment
 from jobmeter.units import text
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
 _GOOD: dict[str, str] = {Status.COMPLETED: "green", Status.RUNNING: "cyan", Status.DETACHED: "cyan"}
-_MAY_BE_CUT = ("name", "command", "cwd", "labels")
-
-
-def heading(field: str) -> str:
-    """The field's name, without the unit that each of its cells shows."""
-    for suffix in ("_seconds", "_bytes", "_percent"):
-        field = field.removesuffix(suffix)
-    return field
 
 
 def cell(row: Mapping[str, Any], field: str, unit: str) -> str:
@@ -48,61 +45,37 @@ def local_time(iso: str) -> str:
         return iso
 
 
-def printable(words: str) -> str:
-    """The text on one line: what would move a terminal's cursor is shown as `?`."""
-    return words if words.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in words)
-
-
-def is_right_aligned(unit: str) -> bool:
-    return unit not in ("text", "time", "json")
-
-
-def plain_table(headings: Sequence[str], units: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def plain_lines(layout: Layout) -> list[str]:
     """Aligned lines without decoration, so that `awk` and `sort` can work on them."""
-    lines = [list(headings), *map(list, rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
-    aligned = []
-    for line in lines:
-        cells = [
-            content.rjust(width) if is_right_aligned(unit) else content.ljust(width)
-            for content, width, unit in zip(line, widths, units)
-        ]
-        aligned.append("  ".join(cells).rstrip())
-    return aligned
+    return [(" " * GAP).join(cells).rstrip() for cells in layout.lines()]
 
 
-def status_style(field: str, content: str) -> str:
+def fitted_lines(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, elsewhere: str
+) -> list[str]:
+    """The table as a part of other text, and a line that names the columns left out and `elsewhere`, where they are."""
+    layout = lay_out(columns, rows, width)
+    note = [f"(no room for {', '.join(layout.left_out)}; {elsewhere})"] if layout.left_out else []
+    return plain_lines(layout) + note
+
+
+def status_style(column: str, content: str) -> str:
     """How a run ended has a colour."""
-    return _GOOD.get(content, "red") if field == "status" else ""
+    return _GOOD.get(content, "red") if column == "status" else ""
 
 
-def rich_table(
-    fields: Sequence[str],
-    units: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    may_be_cut: Sequence[str] = _MAY_BE_CUT,
-    style: Callable[[str, str], str] = status_style,
-) -> Any:
-    """The same for a terminal: what is too wide is cut, and `style` says how the content of a field looks."""
-    from rich.table import Table
+def styled_lines(
+    layout: Layout, style: Callable[[str, str], str] = status_style, *, has_total: bool = False
+) -> Iterator[Text]:
+    """The same for a terminal: headings are bold, as is a total, and `style` says how a cell of a column looks."""
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    lines = list(rows)
-    for column, (field, unit) in enumerate(zip(fields, units)):
-        widest = max((len(line[column]) for line in lines), default=0)
-        # Ids and figures must be complete; names and commands may be cut.
-        cut = field in may_be_cut or "." in field
-        table.add_column(
-            heading(field),
-            justify="right" if is_right_aligned(unit) else "left",
-            # rich takes what is too much from columns that may wrap. Their cells do not: they end in `…`.
-            no_wrap=not cut,
-            overflow="ellipsis",
-            min_width=min(widest, 8) if cut else widest,
-        )
-    for row in lines:
-        cells = zip(fields, row)
-        table.add_row(*(Text(words, style(field, words), no_wrap=True, overflow="ellipsis") for field, words in cells))
-    return table
+    last = len(layout.headings) + len(layout.rows) - 1
+    for number, cells in enumerate(layout.lines()):
+        line = Text()
+        for column, content in zip(layout.columns, cells):
+            is_bold = number < len(layout.headings) or (has_total and number == last)
+            line.append(content, "bold" if is_bold else style(column.name, content.strip()))
+            line.append(" " * GAP)
+        line.rstrip()
+        yield line

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.analyse.headline import MEMORY_TOTAL as MEMORY_NOW
 from jobmeter.analyse.headline import memory_now
@@ -14,17 +13,20 @@ from jobmeter.collectors.contract import Ending, Reaped, Target
 from jobmeter.errors import NoData, UsageError
 from jobmeter.kernel.cgroup.group import JobGroup, create_group, enclosing_oom_kills
 from jobmeter.kernel.machine import read_bytes
-from jobmeter.kernel.procfs import Identity, printable, read_stat
+from jobmeter.kernel.procfs import Identity, command_text, read_stat
 from jobmeter.kernel.subreaper import become_subreaper
-from jobmeter.launch.spawn import LaunchedJob, Streams, spawn
+from jobmeter.launch.spawn import LaunchedJob, Streams, check_descriptors, spawn
 from jobmeter.launch.supervisor import Supervisor
+from jobmeter.light_typing import TYPE_CHECKING, NamedTuple
 from jobmeter.meter.watch import Sample
 from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.session.measuring import JobEnd, Measuring, OpenJob, ignore
 from jobmeter.session.outputs import check_outputs
+from jobmeter.working_directory import present_directory
 
 if TYPE_CHECKING:
     from jobmeter.launch.members import Members
+    from jobmeter.launch.own_network import Connection
 
 ORPHANS = ("leave", "wait", "end")
 
@@ -40,6 +42,7 @@ class JobOptions(NamedTuple):
     enforce: bool = False
     orphans: str = "leave"
     outputs: tuple[str, ...] = ()  # files it is to make
+    own_network: bool = False  # a network namespace of its own, so that its traffic is counted
     own_session: bool = False  # without a terminal, and not reached by signals to our process group
 
 
@@ -65,6 +68,7 @@ class LaunchedCommand:
         self._is_launched = False
         self._supervisor: Supervisor | None = None
         self._group: JobGroup | None = None
+        self._connection: Connection | None = None  # of a network of its own
         self._running = threading.Event()
         self._cancelled = False
 
@@ -73,15 +77,10 @@ class LaunchedCommand:
 
     def open(self) -> OpenJob:
         job = self._job
+        check_descriptors()
         self._group = self._make_group()
         self._adopt = self._adopt and become_subreaper()
-        self._launched = spawn(
-            job.command,
-            environment=own_environment() if job.environment is None else job.environment,
-            directory=job.directory,
-            streams=job.streams,
-            own_session=job.own_session,
-        )
+        self._launched = self._connected() if job.own_network else self._spawn()
         self._is_launched = True
         self._launched.group = self._group.path if self._group is not None else None
         self._before_exec(self._launched)
@@ -89,6 +88,29 @@ class LaunchedCommand:
         self._enter_group()
         directory = job.directory or present_directory()
         return OpenJob(self._target(), job.command, directory, job.requirement, on_levels=self._check_memory)
+
+    def _spawn(self) -> LaunchedJob:
+        job = self._job
+        return spawn(
+            job.command,
+            environment=own_environment() if job.environment is None else job.environment,
+            directory=job.directory,
+            streams=job.streams,
+            own_session=job.own_session,
+        )
+
+    def _connected(self) -> LaunchedJob:
+        """The job in a network of its own."""
+        from jobmeter.launch.own_network import Connection, in_new_network  # late: few runs need it
+
+        launched = in_new_network(self._spawn)
+        try:
+            self._connection = Connection(launched.main)
+        except BaseException:
+            launched.close()
+            raise
+        launched.helpers.append(self._connection.pid)
+        return launched
 
     def run(self) -> None:
         job = self._job
@@ -134,6 +156,7 @@ class LaunchedCommand:
             identities,
             group=self._launched.group,
             adopter=os.getpid() if self._adopt else None,
+            helpers=self._launched.helpers,
         )
 
     def _identity(self, pid: int) -> Identity:
@@ -148,7 +171,8 @@ class LaunchedCommand:
             main=self._launched.main,
             group=self._group,
             machine=self._measuring.machine,
-            command=printable(b" ".join(map(os.fsencode, self._job.command))),
+            own_network=self._job.own_network,
+            command=command_text(os.fsencode(" ".join(self._measuring.redaction.words(self._job.command)))),
         )
 
     def _make_group(self) -> JobGroup | None:
@@ -189,7 +213,7 @@ class LaunchedCommand:
             if requirement.cpus is not None:
                 group.limit_cpus(requirement.cpus)
                 enforced.append("cpus")
-        except (OSError, NoData) as error:
+        except (OSError, NoData, OverflowError) as error:
             self._measuring.warn(f"--enforce: a limit cannot be set here: {error}")
 
     def _check_memory(self, sample: Sample) -> None:
@@ -249,6 +273,9 @@ class LaunchedCommand:
         if self._is_launched:
             self._launched.close()  # a job that is still held before its exec never runs
             self._is_launched = False
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         self._remove_group()
 
     def _remove_group(self) -> None:
@@ -282,10 +309,3 @@ def own_environment() -> dict[str, str]:
         if b"LC_CTYPE=C.UTF-8" not in given:
             del environment["LC_CTYPE"]
     return environment
-
-
-def present_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""  # it was deleted

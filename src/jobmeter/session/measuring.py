@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
 
 from jobmeter.analyse.headline import CpuSpan
 from jobmeter.analyse.headline_table import usage
-from jobmeter.collectors import select
+from jobmeter.collectors import Selected, select
 from jobmeter.collectors.contract import Ending, Target
 from jobmeter.errors import LaunchError, StoreError, UsageError
 from jobmeter.journal.writer import JournalWriter, RunJournal
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import read_stat
+from jobmeter.light_typing import TYPE_CHECKING, Any, NamedTuple
 from jobmeter.meter.meter import Meter
 from jobmeter.meter.watch import Sample, Watch, Window
 from jobmeter.model import Outcome, Quality, Requirement, Status
 from jobmeter.record import build
+from jobmeter.redaction import redaction
 from jobmeter.session.sources import Sources
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import Described, Provenance, Record, WorkflowPart, Writer
+    from jobmeter.record.types import (
+        Described,
+        Labels,
+        MetricRecord,
+        Provenance,
+        Record,
+        RunIdentity,
+        WorkflowPart,
+        Writer,
+    )
+    from jobmeter.session.metrics import MetricFiles
 
 
 def ignore(*_: Any) -> None:
@@ -35,7 +46,8 @@ class MeasureOptions(NamedTuple):
     name: str | None = None
     labels: dict[str, str] = {}
     interval: float = 1.0
-    window: float = 10.0
+    window: float = 10.0  # the longest, of a job of any usual length
+    fine_windows: bool = True  # shorter ones at first, so that a job of seconds has a curve
     measurements: list[str] | None = None
     store: str | None = None  # None: no journal is written
     per_process: bool = False
@@ -43,6 +55,11 @@ class MeasureOptions(NamedTuple):
     journal: RunJournal | None = None  # a journal shared with others, in place of one of its own
     workflow: WorkflowPart | None = None  # which job of which workflow it is
     whole_process: bool = False  # this process serves this run alone: all its CPU time is the meter's
+    from_file: bool = False  # `measurements` are of a configuration file, which never stops a job
+    redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
+    run_id: str | None = None  # None: a new one
+    collectors: tuple[str, ...] = ()  # what measures this kind of job by default; empty: the usual ones
+    metric_files: MetricFiles | None = None  # where the job reports metrics of its own
 
 
 USUAL = MeasureOptions()
@@ -68,6 +85,7 @@ class JobEnd(NamedTuple):
     wall_seconds: float | None = None  # None: it ended now
     cpu_span: CpuSpan | None = None  # what its mean CPU is of; None: of all its time
     complete: bool = True  # else something was not measured, and the figures are "at least"
+    labels: Labels = {}  # those that are known only at the end
 
 
 class Measuring:
@@ -81,23 +99,27 @@ class Measuring:
         machine: Machine = THIS_MACHINE,
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
+        on_window: Callable[[Window], None] = ignore,
     ) -> None:
         """UsageError, before anything is started, for options that are not valid."""
         for field in ("interval", "window"):
             if not getattr(options, field) > 0:
                 raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
-        self.id = build.new_run_id()
+        self.redaction = redaction(None if options.redact is None else tuple(options.redact))
+        self.id = options.run_id or build.new_run_id()
         self.machine = machine
         self.warn = warn
-        self.sources = Sources(select(options.measurements, machine, warn), machine)
+        self.sources = Sources(_select(options, machine, warn), machine)
         self.provenance: Provenance = {}  # further entries of the record's provenance
         self.enforced: list[str] = []  # the limits that the kernel enforces: cpus, memory
         self.uncertain: tuple[str, ...] = ()  # prefixes of keys whose sources may have missed something
         self.journal: JournalWriter | None = None
+        self._metrics_before = None if options.metric_files is None else options.metric_files.state()
         self._watch: Watch | None = None
         self._options = options
         self._meter = meter or Meter()
         self._on_sample = on_sample
+        self._on_window = on_window
 
     @property
     def watch(self) -> Watch:
@@ -106,12 +128,13 @@ class Measuring:
 
     def begin(self, job: OpenJob) -> None:
         """Open everything. UsageError when a key that was requested by name cannot be measured of this job."""
-        self._measurements = self.sources.open(job.target)
-        self._began = time.time()
+        command = self.redaction.words(job.command)
+        self._measurements = self.sources.open(job.target._replace(redaction=self.redaction))
+        self._began = time.time() - (0.0 if job.started is None else time.monotonic() - job.started)
         self._identity = build.identity(
             self.id,
-            command=job.command,
-            name=self._options.name or job.name or os.path.basename(job.command[0]),
+            command=command,
+            name=self._options.name or job.name or os.path.basename(command[0]),
             directory=job.directory,
             labels=self._options.labels,
             requirement=job.requirement,
@@ -128,6 +151,7 @@ class Measuring:
             self._measurements,
             interval=self._options.interval,
             window=self._options.window,
+            fine=self._options.fine_windows and self._options.keep_windows and self.journal is not None,
             on_window=self._write_window,
             on_sample=self._pass_sample,
             on_peek=job.on_levels,
@@ -179,6 +203,7 @@ class Measuring:
         if self.journal is not None and self._options.keep_windows:
             processes = [use.entry() for use in window.processes]
             self.journal.window(window.seconds, window.samples, window.cells, processes)
+        self._on_window(window)
 
     def finish(self, end: JobEnd) -> None:
         """The job has ended, or is measured no longer: take the last readings."""
@@ -200,6 +225,14 @@ class Measuring:
                 self.warn(f"the journal is incomplete: {self.journal.failed}")
         return record
 
+    def _metrics(self) -> Mapping[str, MetricRecord]:
+        """What the job has reported of itself so far."""
+        if self._options.metric_files is None:
+            return {}
+        from jobmeter.session.metrics import read_metrics  # late: most jobs have none
+
+        return read_metrics(self._options.metric_files, self._began, time.time(), self._metrics_before)
+
     def record_so_far(self) -> Record:
         """The record of a job that goes on: figures until now, and no end."""
         wall_seconds = time.monotonic() - self.watch.started
@@ -211,11 +244,15 @@ class Measuring:
         complete = end.complete and end.left_running == 0 and self.machine.shows_own_pids()
         summary, described = self.watch.summary(), self._as_measured()
         return build.complete(
-            self._identity,
+            relabelled(self._identity, end.labels),
             outcome,
             usage=usage(summary, described, wall_seconds, complete=complete, cpu_span=end.cpu_span),
+            metrics=self._metrics(),
             measurements=summary,
             processes=[use.entry() for use in self.watch.processes()],
+            threads=self.watch.threads(),
+            peaks=self.watch.peaks(),
+            devices=self.watch.devices(),
             provenance=self._make_provenance(end),
             wall_seconds=wall_seconds,
             ended=ended,
@@ -239,14 +276,14 @@ class Measuring:
 
     def _without_figures(self, end: JobEnd, outcome: Outcome, error: Exception) -> Record:
         """The record of how the job ended, and why it has no figures."""
-        why = f"{type(error).__name__}: {error}"
+        why = self.redaction.text(f"{type(error).__name__}: {error}")
         self.warn(f"this run has no figures, because of a failure of jobmeter's own: {why}")
         provenance: Provenance = {"collectors": {}, "samples": self.watch.samples, "failed": why}
         provenance.update(self.provenance)
         if end.left_running:
             provenance["left_running"] = end.left_running
         return build.complete(
-            self._identity,
+            relabelled(self._identity, end.labels),
             outcome,
             usage={},
             measurements={},
@@ -259,6 +296,9 @@ class Measuring:
     def _as_measured(self) -> Described:
         """The descriptions, with the quality that was reached in this run."""
         described = {key: m.described() for key, m in self._measurements.items()}
+        for key, quality in self.watch.qualities().items():
+            if key in described:
+                described[key]["quality"] = quality.value
         incomplete = self.watch.incomplete()
         for key, description in described.items():
             if key in incomplete or key.startswith(self.uncertain):
@@ -293,6 +333,24 @@ class Measuring:
                 self.journal.discard()
             else:
                 self.journal.close()
+
+
+def relabelled(identity: RunIdentity, labels: Labels) -> RunIdentity:
+    """With further labels."""
+    return {**identity, "labels": {**identity["labels"], **labels}} if labels else identity
+
+
+def _select(options: MeasureOptions, machine: Machine, warn: Callable[[str], None]) -> list[Selected]:
+    """What to measure. UsageError for a key that does not exist, unless it is of a file: then the default."""
+    if not options.from_file:
+        return select(options.measurements, machine, warn, options.collectors)
+    try:
+        selected = select(options.measurements, machine, warn)
+    except UsageError as error:
+        warn(f"{error}; the default is measured")
+        return select(None, machine, warn)
+    # What cannot be measured here is absent, and the record says why.
+    return [choice._replace(named=frozenset()) for choice in selected]
 
 
 def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHINE) -> dict[str, Any]:

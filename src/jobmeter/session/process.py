@@ -75,7 +75,7 @@ class RunningProcess:
     def _command(self) -> list[str]:
         raw = read_bytes(f"{self._machine.proc}/{self._pid}/cmdline")
         words = [os.fsdecode(word) for word in raw.rstrip(b"\0").split(b"\0")]
-        return words if words != [""] else [f"[{read_stat(self._machine, self._pid).comm.decode(errors='replace')}]"]
+        return words if words != [""] else [f"[{os.fsdecode(read_stat(self._machine, self._pid).comm)}]"]
 
     def _directory(self) -> str:
         try:

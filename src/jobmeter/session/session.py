@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from jobmeter.errors import JobmeterError
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.meter.meter import Meter
-from jobmeter.meter.watch import Sample
+from jobmeter.meter.watch import Sample, Window
 from jobmeter.model import Outcome
 from jobmeter.session.measuring import USUAL, MeasureOptions, Measuring, ignore
 
@@ -33,6 +33,7 @@ class Session:
         machine: Machine = THIS_MACHINE,
         warn: Callable[[str], None] = ignore,
         on_sample: Callable[[Sample], None] = ignore,
+        on_window: Callable[[Window], None] = ignore,
     ) -> None:
         """UsageError, before anything is started, for options that are not valid."""
         if job.in_container:
@@ -41,13 +42,19 @@ class Session:
             options = options._replace(measurements=with_container(options.measurements))
         self.outcome: Outcome
         self._job = job
-        self._measuring = Measuring(options, meter=meter, machine=machine, warn=warn, on_sample=on_sample)
+        self._measuring = Measuring(
+            options, meter=meter, machine=machine, warn=warn, on_sample=on_sample, on_window=on_window
+        )
         self._prepared = self._runs = self._stop_requested = False
         self._lock = threading.Lock()
 
     @property
     def id(self) -> str:
         return self._measuring.id
+
+    def exit_code(self) -> int | None:
+        """The exit code of the job as a shell shows it; None until its outcome is known."""
+        return self.outcome.shell_code if hasattr(self, "outcome") else None
 
     @property
     def journal_path(self) -> str | None:
@@ -102,6 +109,13 @@ class Session:
                 self._conclude()
             raise
         return self._conclude()
+
+    def leave(self) -> None:
+        """Take the last readings and write no record: the owner of the journal will, who knows how the job ended."""
+        try:
+            self._measuring.finish(self._job.end())
+        finally:
+            self._close()
 
     def record_so_far(self) -> Record:
         """The record of a run that goes on, with the status `running` and no end."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from jobmeter.collectors import Selected, availability, unavailable
 from jobmeter.collectors.contract import Source, Target, abilities, collector_abilities
 from jobmeter.errors import UsageError
 from jobmeter.kernel.machine import Machine
+from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Measurement
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ class Sources:
             name = choice.collector.name
             if name in self.why_not:
                 entries[name] = {"available": False, "why": self.why_not[name]}
+            elif (state := self._state(name)) is not None:
+                entries[name] = state
             elif faults := self.faults(name):
                 entries[name] = {"available": True, "failed": "; ".join(faults)}
             elif name in failures:
@@ -115,6 +117,11 @@ class Sources:
             else:
                 entries[name] = {"available": True}
         return entries
+
+    def _state(self, name: str) -> CollectorState | None:
+        source = self.opened.get(name)
+        state = abilities(source).state if source is not None else None
+        return state() if state is not None else None
 
     def faults(self, name: str) -> list[str]:
         """What was wrong with the readings of a collector of another package."""

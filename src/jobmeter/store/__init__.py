@@ -14,10 +14,10 @@
     store.remove(run_id)
 
 Rows have `id name status exit_code signal started ended wall_seconds`, the headline figures
-(`jobmeter.analyse.headline_table`), `requirement_cpus requirement_memory_bytes requirement_runtime_seconds`, `labels`
-(dict), `user host cwd command` (list), `cpu_quality memory_quality`, `at_least` and `enforced` (lists); those of a
-workflow's jobs also `workflow workflow_run` and `workflow_job` (dict). `jobmeter.store.query.fields.FIELDS` has
-their units.
+(`jobmeter.analyse.headline_table`), `requirement_cpus requirement_memory_bytes requirement_runtime_seconds
+requirement_gpus`, `labels` and `metrics` (dicts), `user host cwd command` (list), `cpu_quality memory_quality`,
+`at_least` and `enforced` (lists); those of a workflow's jobs also `workflow workflow_run` and `workflow_job` (dict).
+`jobmeter.store.query.fields.FIELDS` has their units.
 
 Questions over very many runs are for SQL, not for a loop over rows:
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, func, select, update
 
 from jobmeter.errors import StoreError, UsageError
-from jobmeter.journal.reader import JournalWindow, apply_labels
-from jobmeter.journal.writer import JournalFile, JournalWriter, append_to_journal, shared_journal
+from jobmeter.journal.reader import JournalWindow, apply_labels, begins_with_another
+from jobmeter.journal.writer import JournalFile, JournalWriter, append_to_journal
+from jobmeter.links import directory_of
 from jobmeter.model import Status
 from jobmeter.record.read import identity_of
-from jobmeter.store.index.database import Locked, remove_file, writing
+from jobmeter.record.validate import check_record
+from jobmeter.store.index.database import remove_file
 from jobmeter.store.index.extract import labels_text
+from jobmeter.store.index.index import Index
 from jobmeter.store.index.row_writer import forget_runs
-from jobmeter.store.index.tables import job_metadata, journal_files
+from jobmeter.store.index.tables import OPEN, job_metadata, journal_files
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
@@ -26,25 +32,47 @@ Arrival = tuple["Record", Iterable[JournalWindow], Mapping[str, Any] | None]
 
 
 def write_runs(location: str, runs: Iterable[Arrival], has: Callable[[str], bool]) -> list[str]:
-    """Write runs to one new journal, and return their ids."""
-    added: list[str] = []
+    """Write runs to one new journal, all or none of them, and return their ids."""
+    added: dict[str, None] = {}
     file: JournalFile | None = None
+    name = ""
     try:
         for record, windows, described in runs:
-            run_id = str(record["id"])
+            problem = check_record(record)
+            if problem is not None:
+                raise UsageError(f"the record is not valid: {problem.lstrip('. ')}")
+            run_id = record["id"]
             if has(run_id) or run_id in added:
                 raise UsageError(f"run {run_id} is in the store already")
             if file is None:
-                file = shared_journal(location, f"{run_id}-added", {})
+                name = f"{run_id}-added-{os.urandom(4).hex()}.jsonl"
+                # Nobody reads a file of such a name; `gc` removes what a killed command left.
+                file = JournalFile(f"{location}/journal/.{name}.new", {})
             _write_run(file, record, windows, described)
-            added.append(run_id)
+            added[run_id] = None
+        if file is not None:
+            _put_in_place(file, name)
+    except BaseException:
+        if file is not None:
+            with contextlib.suppress(StoreError):
+                remove_file(file.path)
+        raise
     finally:
         if file is not None:
-            file.sync()
             file.close()
-    if file is not None and file.failed is not None:
+    return list(added)
+
+
+def _put_in_place(file: JournalFile, name: str) -> None:
+    """Give a journal the name by which it is found, now that all of it is on the disk."""
+    file.sync()
+    if file.failed is not None:
         raise StoreError(file.failed)
-    return added
+    try:
+        with directory_of(file.path) as directory:
+            os.rename(os.path.basename(file.path), name, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError as error:
+        raise StoreError(f"{file.path}: {error.strerror}") from None
 
 
 def _write_run(
@@ -60,47 +88,80 @@ def _write_run(
     writer.record(record)
 
 
-def index_labels(connection: Connection, run_id: str, changes: Mapping[str, str | None]) -> None:
-    """Change labels in the index as they were in the journal."""
+def change_labels(index: Index, path: Callable[[], str], run_id: str, changes: Mapping[str, str | None]) -> None:
+    """Change labels of a run in its journal and in the index."""
     mine = job_metadata.c.job_id == run_id
-    try:
-        with writing(connection):
-            before = connection.execute(select(job_metadata.c.labels).where(mine)).scalar()
-            after = labels_text(apply_labels(json.loads(before or "{}"), dict(changes)))
-            connection.execute(update(job_metadata).where(mine).values(labels=after))
-    except Locked:
-        raise StoreError("another program holds the lock of the index. Try again.") from None
+
+    def edit_index(connection: Connection, _: None) -> None:
+        before = connection.execute(select(job_metadata.c.labels).where(mine)).scalar()
+        after = labels_text(apply_labels(json.loads(before or "{}"), dict(changes)))
+        connection.execute(update(job_metadata).where(mine).values(labels=after))
+
+    index.change(lambda _: append_to_journal(path(), {"labels": dict(changes), "run": run_id}), edit_index)
 
 
-def remove_runs(connection: Connection, directory: str, run_ids: Iterable[str]) -> None:
-    """Remove runs from the index and from their files; a file is removed with its last run."""
+class _Removal(NamedTuple):
+    """What became of runs that were to be removed."""
+
+    numbers: list[int]  # of runs that were removed from their files
+    rest: list[str]
+    error: StoreError | None
+
+
+def remove_runs(index: Index, directory: str, run_ids: Sequence[str]) -> None:
+    """Remove runs from their files and from the index; a file is removed with its last run."""
+    ids = list(dict.fromkeys(run_ids))
+    while ids:
+        removal = index.change(
+            lambda connection, ids=ids: _remove_from_files(connection, directory, ids),  # type: ignore[misc]
+            lambda connection, removal: forget_runs(connection, removal.numbers),
+        )
+        ids = removal.rest
+        if removal.error is not None:
+            cause = removal.error.__cause__
+            if not isinstance(cause, OSError) or cause.errno != errno.ENOSPC or not index.is_in_file:
+                raise removal.error
+            index.leave_file(os.strerror(errno.ENOSPC))  # then there is space for a line
+
+
+def _remove_from_files(connection: Connection, directory: str, run_ids: Sequence[str]) -> _Removal:
+    by_file: dict[int, list[Any]] = {}
+    for run_id in run_ids:
+        row = _removable(connection, run_id)
+        by_file.setdefault(row.file, []).append(row)
+    total = {file: _count_runs(connection, file) for file in by_file}
+    removal = _Removal([], [], None)
+    # Files that are removed as a whole come first: they free space, and to add a line may need some.
+    for file, rows in sorted(by_file.items(), key=lambda item: len(item[1]) < total[item[0]]):
+        stored = connection.execute(select(journal_files).where(journal_files.c.file == file)).one()
+        path = f"{directory}/{stored.name}"
+        try:
+            is_whole = len(rows) == total[file] and stored.is_open != OPEN
+            if is_whole and not begins_with_another(path, {row.job_id for row in rows}):
+                remove_file(path)
+                removal.numbers.extend(row.number for row in rows)
+            else:
+                for row in rows:
+                    append_to_journal(path, {"removed": row.job_id})
+                    removal.numbers.append(row.number)
+        except StoreError as error:
+            left = [row.job_id for rows in by_file.values() for row in rows if row.number not in removal.numbers]
+            return removal._replace(rest=left, error=error)
+    return removal
+
+
+def _removable(connection: Connection, run_id: str) -> Any:
     job = job_metadata.c
-    try:
-        with writing(connection):
-            rows = []
-            for run_id in run_ids:
-                row = connection.execute(
-                    select(job.number, job.job_id, job.status, job.file).where(job.job_id == run_id)
-                ).first()
-                if row is None:
-                    raise UsageError(f"there is no run {run_id!r}. `jobmeter ls` lists all runs.")
-                if row.status == Status.RUNNING:
-                    raise UsageError(f"run {run_id} is still running; end it first")
-                rows.append(row)
-            for row in rows:
-                _remove_from_file(connection, directory, row.job_id, row.file)
-                forget_runs(connection, [row.number])
-    except Locked:
-        raise StoreError("another program holds the lock of the index. Try again.") from None
+    row = connection.execute(
+        select(job.number, job.job_id, job.status, job.file).where(job.job_id == run_id)
+    ).first()  # fmt: skip
+    if row is None:
+        raise UsageError(f"there is no run {run_id!r}. `jobmeter ls` lists all runs.")
+    if row.status == Status.RUNNING:
+        raise UsageError(f"run {run_id} is still running; end it first")
+    return row
 
 
-def _remove_from_file(connection: Connection, directory: str, run_id: str, file: int) -> None:
-    name = connection.execute(select(journal_files.c.name).where(journal_files.c.file == file)).scalar()
-    path = f"{directory}/{name}"
-    others = connection.execute(
-        select(func.count()).select_from(job_metadata).where(job_metadata.c.file == file)
-    ).scalar()
-    if others and others > 1:
-        append_to_journal(path, {"removed": run_id})
-        return
-    remove_file(path)
+def _count_runs(connection: Connection, file: int) -> int:
+    statement = select(func.count()).select_from(job_metadata).where(job_metadata.c.file == file)
+    return connection.execute(statement).scalar() or 0

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from jobmeter.atomic_file import replacing
 from jobmeter.errors import StoreError
-from jobmeter.journal.reader import parse_line
+from jobmeter.journal.lines import parse_line, read_lines
+from jobmeter.journal.lock import journal_lock
+from jobmeter.journal.reader import begins_with_another, header_id
+from jobmeter.links import directory_of, open_directory
 from jobmeter.model import Status
-from jobmeter.store.index.database import Locked, writing
-from jobmeter.store.index.row_writer import forget_files
-from jobmeter.store.index.tables import OPEN, index_state, job_metadata, journal_files
+from jobmeter.store.index.index import Index
+from jobmeter.store.index.rewriting import add_mark, new_mark, remove_mark
+from jobmeter.store.index.tables import OPEN, job_metadata, journal_files
+from jobmeter.store.index.update import index_again
+from jobmeter.store_access import PRIVATE
 
 _WINDOWS = (b"[", b'{"columns"', b'{"processes"')
+_TURN = 0.5
+"""Seconds of work after which the lock is released for others."""
+_PAUSE = 0.12
+"""Seconds for which it is released: those who wait for it try again every 0.1 seconds."""
+_ABANDONED = 3600.0
+"""Seconds without a change after which a file that was to replace another counts as left by a killed process."""
 
 
 class Pruned(NamedTuple):
@@ -26,83 +39,206 @@ class Pruned(NamedTuple):
 
 
 class _JournalFile(NamedTuple):
-    file: int
+    name: str
     path: str
-    leaving: int  # runs of it that are selected
-    all_runs: int
-    size: int
+    leaving: set[Any]  # ids of its runs that are selected
+    is_wholly_selected: bool
+
+
+class _Turn(NamedTuple):
+    """What was done while the lock was held."""
+
+    runs: int
+    bytes: int
+    changed: list[str]  # files that were replaced or removed
+    rest: list[str]
+    failed: list[OSError]
+    is_disk_full: bool  # so the first of the rest could not be replaced
+
+
+Progress = Callable[[int, int], None]
+"""Is called with how many files were looked at, and how many there are."""
 
 
 def prune(
-    connection: Connection, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool, dry_run: bool
+    index: Index,
+    directory: str,
+    chosen: ColumnElement[bool],
+    warn: Callable[[str], None],
+    *,
+    keep_summary: bool,
+    progress: Progress,
 ) -> Pruned:
-    """Remove the runs chosen, except those that still run; with `keep_summary` only their windows."""
-    job = job_metadata.c
-    chosen = chosen & (job.status != Status.RUNNING.value)
-    try:
-        with writing(connection):
-            runs = freed = 0
-            for file in _files(connection, directory, chosen):
-                leaving = set(
-                    connection.execute(select(job.job_id).where(chosen & (job.file == file.file))).scalars().all()
-                )
-                freed += _prune_file(file, leaving, keep_summary=keep_summary, dry_run=dry_run)
-                runs += file.leaving
-                if not dry_run:
-                    forget_files(connection, [file.file])
-            if not dry_run:
-                # Files that were replaced are read again: offsets changed.
-                connection.execute(delete(index_state).where(index_state.c.name == "directory"))
-    except Locked:
-        raise StoreError("another program holds the lock of the index. Try again.") from None
+    """Remove the runs chosen, except those that still run; with `keep_summary` only their windows.
+
+    A file is replaced and indexed again in one transaction, so that a reader finds each run as it was before or as it
+    is after. Files that are removed as a whole come first: they free space, and to replace one needs some.
+    """
+    pruning = _Pruning(directory, chosen, keep_summary=keep_summary)
+    _remove_abandoned(directory)
+    names = pruning.names(index)
+    if not names:
+        return Pruned(0, 0)
+    runs = freed = 0
+    total = len(names)
+    failed: list[OSError] = []
+    mark = new_mark()
+    index.change(lambda _: None, lambda connection, _: add_mark(connection, mark))
+    while names:
+        turn = index.change(
+            lambda connection, names=names: pruning.take_turn(connection, names),  # type: ignore[misc]
+            lambda connection, turn: index_again(connection, directory, turn.changed, warn),
+        )
+        runs, freed, names = runs + turn.runs, freed + turn.bytes, turn.rest
+        if turn.is_disk_full and index.is_in_file:
+            turn.failed.pop()
+            index.leave_file(os.strerror(errno.ENOSPC))  # then there is space for the first files
+        elif turn.is_disk_full:
+            names = names[1:]
+        failed += turn.failed
+        progress(total - len(names), total)
+        if names:
+            time.sleep(_PAUSE)
+    index.change(lambda _: None, lambda connection, _: remove_mark(connection, mark))
+    if failed:
+        more = f" ({len(failed) - 1} more files could not be pruned)" if len(failed) > 1 else ""
+        raise StoreError(f"{failed[0].filename}: {failed[0].strerror}{more}")
     return Pruned(runs, freed)
 
 
-def _files(connection: Connection, directory: str, chosen: ColumnElement[bool]) -> list[_JournalFile]:
-    job, files = job_metadata.c, journal_files.c
-    counts = connection.execute(select(job.file, func.count()).where(chosen).group_by(job.file))
-    files_to_prune = []
-    for file, leaving in counts.all():
-        total = connection.execute(select(func.count()).select_from(job_metadata).where(job.file == file)).scalar() or 0
-        row = connection.execute(select(files.name, files.is_open).where(files.file == file)).first()
+def count_prunable(
+    index: Index, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool, progress: Progress
+) -> Pruned:
+    """The runs that `prune` would remove, and their bytes."""
+    pruning = _Pruning(directory, chosen, keep_summary=keep_summary)
+    runs = freed = 0
+    names = pruning.names(index)
+    for done, name in enumerate(names):
+        progress(done, len(names))
+        file = pruning.file(index.connection, name)
+        if file is not None:
+            with contextlib.suppress(FileNotFoundError):
+                freed += pruning.prunable_bytes(file)
+                runs += len(file.leaving)
+    return Pruned(runs, freed)
+
+
+class _Pruning:
+    def __init__(self, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool) -> None:
+        self._directory = directory
+        self._chosen = chosen & (job_metadata.c.status != Status.RUNNING.value)
+        self._keep_summary = keep_summary
+
+    def names(self, index: Index) -> list[str]:
+        """The files with runs to prune; those that can be removed come first."""
+        file = job_metadata.c.file
+        selected: dict[int, int] = dict(index.query(select(file, func.count()).where(self._chosen).group_by(file)))  # type: ignore[arg-type]
+        total: dict[int, int] = dict(index.query(select(file, func.count()).group_by(file)))  # type: ignore[arg-type]
+        rows = index.query(select(journal_files.c.file, journal_files.c.name))
+        files = [row for row in rows if row.file in selected]
+        files.sort(key=lambda row: selected[row.file] < total.get(row.file, 0))
+        return [row.name for row in files]
+
+    def file(self, connection: Connection, name: str) -> _JournalFile | None:
+        """A file as the index has it now; None when it is gone, or still being written."""
+        job, files = job_metadata.c, journal_files.c
+        row = connection.execute(select(files.file, files.is_open).where(files.name == name)).first()
         if row is None or row.is_open == OPEN:
-            continue  # it is still being written
-        path = f"{directory}/{row.name}"
-        with contextlib.suppress(FileNotFoundError):
-            files_to_prune.append(_JournalFile(file, path, leaving, total, os.path.getsize(path)))
-    return files_to_prune
+            return None
+        leaving = set(connection.execute(select(job.job_id).where(self._chosen & (job.file == row.file))).scalars())
+        total = connection.execute(select(func.count()).select_from(job_metadata).where(job.file == row.file)).scalar()
+        return _JournalFile(name, f"{self._directory}/{name}", leaving, len(leaving) == total) if leaving else None
+
+    def take_turn(self, connection: Connection, names: list[str]) -> _Turn:
+        """Prune files for some time. One that cannot be pruned stays as it is; a full disk ends the turn."""
+        turn = _Turn(0, 0, [], [], [], is_disk_full=False)
+        until = time.monotonic() + _TURN
+        for position, name in enumerate(names):
+            if position and time.monotonic() > until:
+                return turn._replace(rest=names[position:])
+            file = self.file(connection, name)
+            if file is None:
+                continue
+            try:
+                freed = self._prune(file)
+                turn = turn._replace(runs=turn.runs + len(file.leaving), bytes=turn.bytes + freed)
+                if freed:
+                    turn.changed.append(name)
+            except FileNotFoundError:
+                turn.changed.append(name)
+            except OSError as error:
+                error.filename = file.path
+                turn.failed.append(error)
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    return turn._replace(rest=names[position:], is_disk_full=True)
+        return turn
+
+    def prunable_bytes(self, file: _JournalFile) -> int:
+        """Bytes that pruning the file frees."""
+        if self._removes(file):
+            return os.lstat(file.path).st_size
+        with journal_lock(file.path) as old:
+            return _copy_lines(old, None, self._line_filter(file, old))
+
+    def _prune(self, file: _JournalFile) -> int:
+        """Bytes freed."""
+        # In a store of another user, names may mean other files a moment later.
+        with directory_of(file.path) as directory:
+            if self._removes(file):
+                size = os.lstat(file.path).st_size
+                os.unlink(os.path.basename(file.path), dir_fd=directory)
+                return size
+            with journal_lock(file.path, directory=directory) as old:
+                freed = _copy_lines(old, None, self._line_filter(file, old))
+                if freed:
+                    with replacing(file.path, binary=True, access=PRIVATE, directory=directory) as new:
+                        _copy_lines(old, new, self._line_filter(file, old))
+                return freed
+
+    def _removes(self, file: _JournalFile) -> bool:
+        return not self._keep_summary and file.is_wholly_selected and not begins_with_another(file.path, file.leaving)
+
+    def _line_filter(self, file: _JournalFile, content: IO[bytes]) -> Callable[[bytes], bool]:
+        removed = _removed_before(content) | (set() if self._keep_summary else file.leaving)
+        return _line_filter(file.leaving, removed)
 
 
-def _prune_file(file: _JournalFile, leaving: set[Any], *, keep_summary: bool, dry_run: bool) -> int:
-    """Bytes freed; for a dry run, bytes that would be freed."""
-    try:
-        if not keep_summary and file.leaving == file.all_runs:
-            if not dry_run:
-                os.unlink(file.path)
-            return file.size
-        removed = _removed_before(file.path) | (set() if keep_summary else leaving)
-        return _rewrite(file.path, _line_filter(leaving, removed), dry_run=dry_run)
-    except OSError as error:
-        raise StoreError(f"{file.path}: {error.strerror}") from None
-
-
-def _rewrite(path: str, stays: Callable[[bytes], bool], *, dry_run: bool) -> int:
-    """Replace the file by one without the removed lines. Returns their bytes; a dry run only counts them."""
+def _copy_lines(old: IO[bytes], new: IO[bytes] | None, stays: Callable[[bytes], bool]) -> int:
+    """Copy the lines that stay. Returns the bytes of the others."""
     freed = 0
-    with open(path, "rb") as old, open(os.devnull, "wb") if dry_run else replacing(path, binary=True) as new:
-        for line in old:
-            if stays(line):
-                new.write(line)
-            else:
-                freed += len(line)
+    staying, is_new = True, True
+    old.seek(0)
+    for piece in read_lines(old):
+        staying = stays(piece) if is_new else staying
+        is_new = piece.endswith(b"\n")
+        if not staying:
+            freed += len(piece)
+        elif new is not None:
+            new.write(piece)
     return freed
 
 
-def _removed_before(path: str) -> set[Any]:
+def _remove_abandoned(directory: str) -> None:
+    """Remove files that were to replace a journal when their writer was killed."""
+    with contextlib.suppress(OSError):
+        opened = open_directory(directory)
+        try:
+            for name in os.listdir(opened):
+                if name.startswith(".") and ".jsonl." in name:
+                    with contextlib.suppress(OSError):
+                        info = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                        if time.time() - info.st_mtime > _ABANDONED:
+                            os.unlink(name, dir_fd=opened)
+        finally:
+            os.close(opened)
+
+
+def _removed_before(content: IO[bytes]) -> set[Any]:
     """The runs that lines of the file mark as removed."""
-    with open(path, "rb") as file:
-        entries = [parse_line(line) for line in file if line.startswith(b'{"removed"')]
-    return {entry["removed"] for entry in entries if isinstance(entry, dict)}
+    content.seek(0)
+    entries = [parse_line(line) for line in read_lines(content) if line.startswith(b'{"removed"')]
+    removed = (entry.get("removed") for entry in entries if isinstance(entry, dict))
+    return {run_id for run_id in removed if isinstance(run_id, str)}
 
 
 def _line_filter(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool]:
@@ -118,11 +254,11 @@ def _line_filter(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], boo
         if "schema" in entry:
             if "shared" in entry:
                 return True
-            current[0] = entry.get("id")
+            current[0] = header_id(line, entry)
         elif "labels" in entry or "removed" in entry:
-            return entry.get("run", entry.get("removed")) not in removed
+            return str(entry.get("run", entry.get("removed"))) not in removed
         elif "run" in entry:
-            current[0] = entry["run"]
+            current[0] = str(entry["run"])
         return current[0] not in removed
 
     return stays

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy import Row as SqlRow
-from sqlalchemy.exc import DatabaseError
 
 from jobmeter.analyse.stored_run import StoredRun
-from jobmeter.errors import StoreError, UsageError
+from jobmeter.byte_text import to_text
+from jobmeter.errors import StoreError
 from jobmeter.journal.reader import Journal, JournalWindow, RunLocation, read_journal
-from jobmeter.journal.writer import append_to_journal
 from jobmeter.model import Status
-from jobmeter.store.add import Arrival, index_labels, remove_runs, write_runs
-from jobmeter.store.index.database import discard_index, index_in_memory, open_index, read_through_memory
-from jobmeter.store.index.extract import is_record
-from jobmeter.store.index.tables import job_metadata, journal_files
+from jobmeter.store.add import Arrival, change_labels, remove_runs, write_runs
+from jobmeter.store.index.index import Index
+from jobmeter.store.index.tables import job_metadata, journal_files, window_samples
 from jobmeter.store.index.unfinished import record_so_far
-from jobmeter.store.index.update import bring_up_to_date
-from jobmeter.store.prune import Pruned, prune
+from jobmeter.store.prune import Progress, Pruned, count_prunable, prune
 from jobmeter.store.query.fields import FIELDS
-from jobmeter.store.query.run_names import find_workflow, resolve_run
+from jobmeter.store.query.run_names import NoSuchRun, find_workflow, resolve_run
 from jobmeter.store.query.selection import Selection, condition, ordered
 
 if TYPE_CHECKING:
@@ -32,6 +30,19 @@ if TYPE_CHECKING:
 
 _FIELD_COLUMNS = [job_metadata.c[field.column] for field in FIELDS.values()]
 _JSON_FIELDS = tuple(name for name, field in FIELDS.items() if field.unit == "json")
+
+
+class RunPlace(NamedTuple):
+    """Where a run is stored, and what its journal does not say or may say otherwise."""
+
+    run_id: str
+    name: str
+    status: str
+    started: str | None
+    labels: str  # as they are now, JSON
+    path: str
+    offset: int
+    line: int
 
 
 def open_store(location: str, warn: Callable[[str], None]) -> Store:
@@ -51,27 +62,50 @@ class Store:
         self.index_path = f"{location}/index.db"
         self._warn = warn
         _check_readable(location)
-        self._connection = self._open()
+        self._index = Index(self.index_path, self.directory, warn)
         self.update()
+
+    def close_when_unused(self) -> None:
+        """Release the files of the index once nothing refers to this store. Commands leave that to their end.
+
+        SQLAlchemy alone would hold them until all garbage is collected, which a program may never do.
+        """
+        weakref.finalize(self, self._index.close).atexit = False
 
     def update(self) -> None:
         """Bring the index up to date."""
-        try:
-            bring_up_to_date(self._connection, self.directory, self._warn)
-        except DatabaseError:
-            self._rebuild()
-            bring_up_to_date(self._connection, self.directory, self._warn)
-        read_through_memory(self._connection)
+        self._index.update()
 
     def runs(self, selection: Selection = Selection()) -> Iterator[StoredRun]:  # noqa: B008
         """The runs selected, in their order. UsageError for a selection that is not valid."""
         names = tuple(FIELDS)
-        for values in self._stream(ordered(selection, _FIELD_COLUMNS)):
+        for values in self._index.stream(ordered(selection, _FIELD_COLUMNS)):
             row = {name: value for name, value in zip(names, values) if value is not None}
             for name in _JSON_FIELDS:
                 if name in row:
                     row[name] = json.loads(row[name])
             yield row
+
+    def rows(self, selection: Selection, columns: Sequence[ColumnElement[Any]]) -> Iterator[SqlRow[Any]]:
+        """These columns of the runs selected, in their order, as the index has them."""
+        return self._index.stream(ordered(selection, columns))
+
+    def places(self, selection: Selection, *, with_windows: bool = False) -> Iterator[RunPlace]:
+        """Where the runs selected are stored, in their order; `with_windows` those alone that have any."""
+        columns = [job_metadata.c[name] for name in ("job_id", "job_name", "status", "started", "labels")]
+        statement = ordered(selection, [*columns, journal_files.c.name, job_metadata.c.offset, job_metadata.c.line])
+        statement = statement.join(journal_files, journal_files.c.file == job_metadata.c.file)
+        if with_windows:
+            mine = window_samples.c.number == job_metadata.c.number
+            statement = statement.where(select(window_samples.c.window).where(mine).exists())
+        for row in self._index.stream(statement):
+            run_id, name, status, started, labels, file, offset, line = tuple(row)
+            yield RunPlace(run_id, name, status, started, labels, f"{self.directory}/{file}", offset, line)
+
+    def count(self, selection: Selection) -> int:
+        """How many runs are selected."""
+        rows = self.query(select(func.count()).select_from(job_metadata).where(condition(selection)))
+        return int(rows[0][0])
 
     def condition(self, selection: Selection) -> ColumnElement[bool]:
         """The selection as a condition for a statement of one's own; its order and limit are not in it."""
@@ -79,12 +113,7 @@ class Store:
 
     def query(self, statement: Select[Any]) -> list[SqlRow[Any]]:
         """The answer of the index to a statement."""
-        try:
-            return list(self._connection.execute(statement).all())
-        except DatabaseError:
-            self._rebuild()
-            self.update()
-            return list(self._connection.execute(statement).all())
+        return self._index.query(statement)
 
     def resolve(self, text: str) -> str:
         """The id of the run that `text` names: id, unique prefix, name (its newest run) or `last`.
@@ -112,28 +141,28 @@ class Store:
 
     def record_of(self, journal: Journal) -> Record:
         """The record of a run whose journal was read."""
-        if journal.record is not None and is_record(journal.record):
+        if journal.record is not None:
             return journal.record
         return record_so_far(journal, Status(self._row(journal.header["id"]).status))
 
     def journal(self, run_id: str) -> Journal:
-        """The journal of a run, with the labels it has now."""
+        """The journal of a run, with the labels it has now. NoSuchRun when it was removed meanwhile."""
         try:
             journal = self._read(run_id)
-        except StoreError:
-            self.update()  # its file may have been rewritten meanwhile
+        except (StoreError, NoSuchRun):
+            self.update()  # its file may have been removed meanwhile, and the run be in another
             journal = self._read(run_id)
         labels = self.labels(run_id)
         journal.header["labels"] = labels
+        if "name" not in journal.header:
+            journal.header["name"] = self._row(run_id).job_name  # of a header and a record that are not valid
         if journal.record is not None:
             journal.record["labels"] = labels
         return journal
 
     def path(self, run_id: str) -> str:
         """The file in which the run is stored."""
-        row = self._row(run_id)
-        rows = self.query(select(journal_files.c.name).where(journal_files.c.file == row.file))
-        return f"{self.directory}/{rows[0].name}"
+        return self._location(run_id)[0]
 
     def add(
         self, record: Record, windows: Iterable[JournalWindow] = (), described: Mapping[str, Any] | None = None
@@ -154,8 +183,8 @@ class Store:
 
     def relabel(self, run_id: str, changes: Mapping[str, str | None]) -> None:
         """Add or change labels of a run, or remove them (None)."""
-        append_to_journal(self.path(run_id), {"labels": dict(changes), "run": run_id})
-        index_labels(self._connection, run_id, changes)
+        texts = {to_text(key): None if value is None else to_text(value) for key, value in changes.items()}
+        change_labels(self._index, lambda: self.path(run_id), run_id, texts)
 
     def remove(self, run_id: str) -> None:
         """Remove a run from the store. UsageError while it runs."""
@@ -163,54 +192,59 @@ class Store:
 
     def remove_all(self, run_ids: Iterable[str]) -> None:
         """Remove runs from the store; a file is removed with its last run. UsageError when one of them runs."""
-        remove_runs(self._connection, self.directory, run_ids)
+        remove_runs(self._index, self.directory, list(run_ids))
         self.update()
+        self._index.shrink()
 
-    def prune(self, selection: Selection, *, keep_summary: bool = False, dry_run: bool = False) -> Pruned:
-        """Remove the selected runs that do not run, or with `keep_summary` only their windows."""
-        pruned = prune(
-            self._connection, self.directory, condition(selection), keep_summary=keep_summary, dry_run=dry_run
-        )
+    def prune(
+        self,
+        selection: Selection,
+        *,
+        keep_summary: bool = False,
+        dry_run: bool = False,
+        progress: Progress = lambda done, total: None,
+    ) -> Pruned:
+        """Remove the selected runs that do not run, or with `keep_summary` only their windows.
+
+        `progress` is called with how many files were looked at, and how many there are.
+        """
+        chosen = condition(selection)
+        if dry_run:
+            return count_prunable(self._index, self.directory, chosen, keep_summary=keep_summary, progress=progress)
+        pruned = prune(self._index, self.directory, chosen, self._warn, keep_summary=keep_summary, progress=progress)
         self.update()
+        self._index.shrink()
         return pruned
 
     def _read(self, run_id: str) -> Journal:
-        row = self._row(run_id)
-        return read_journal(self.path(run_id), RunLocation(run_id, row.offset, row.line))
+        path, offset, line = self._location(run_id)
+        try:
+            return read_journal(path, RunLocation(run_id, offset, line))
+        except StoreError:
+            if not os.path.exists(path):
+                raise self._no_such_run(run_id) from None
+            # The file was replaced, and the run is in another place of it.
+            return read_journal(path, RunLocation(run_id))
+
+    def _location(self, run_id: str) -> tuple[str, int, int]:
+        """The file of a run, and where in it the run begins: offset and line."""
+        job, files = job_metadata.c, journal_files.c
+        # One statement: files are numbered anew when they are replaced.
+        rows = self.query(
+            select(files.name, job.offset, job.line).where((job.job_id == run_id) & (files.file == job.file))
+        )
+        if not rows:
+            raise self._no_such_run(run_id)
+        return f"{self.directory}/{rows[0].name}", rows[0].offset, rows[0].line
+
+    def _no_such_run(self, run_id: str) -> NoSuchRun:
+        return NoSuchRun(f"there is no run {run_id!r} in {self.location}. `jobmeter ls` lists all runs.")
 
     def _row(self, run_id: str) -> SqlRow[Any]:
         rows = self.query(select(job_metadata).where(job_metadata.c.job_id == run_id))
         if not rows:
-            raise UsageError(f"there is no run {run_id!r} in {self.location}. `jobmeter ls` lists all runs.")
+            raise self._no_such_run(run_id)
         return rows[0]
-
-    def _stream(self, statement: Select[Any]) -> Iterator[SqlRow[Any]]:
-        begun = False
-        try:
-            for row in self._connection.execution_options(yield_per=500).execute(statement):
-                begun = True
-                yield row
-            return
-        except DatabaseError:
-            self._rebuild()
-            self.update()
-            if begun:
-                raise StoreError(
-                    f"{self.index_path} was damaged and has been rebuilt. Run the command again."
-                ) from None
-        yield from self._connection.execute(statement)
-
-    def _open(self) -> Connection:
-        if os.path.isdir(self.location) and os.access(self.location, os.W_OK):
-            return open_index(self.index_path)
-        return index_in_memory()
-
-    def _rebuild(self) -> None:
-        """The index is damaged in a place that is not checked when it is opened."""
-        self._connection.close()
-        self._connection.engine.dispose()
-        discard_index(self.index_path)
-        self._connection = self._open()
 
 
 def _check_readable(location: str) -> None:

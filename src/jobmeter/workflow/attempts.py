@@ -1,12 +1,13 @@
-"""What is kept in mind of every attempt: the figures that tables and totals are made of."""
+"""What the runner remembers of every attempt: the figures that tables and totals are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.analyse.outcome import outcome_of
-from jobmeter.model import Outcome, Status
+from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.record.read import figures
 
 if TYPE_CHECKING:
@@ -24,16 +25,13 @@ class Attempt(NamedTuple):
     outcome: Outcome
     started: str
     wall_seconds: float | None
-    cpu_seconds: float | None
-    cpu_peak_percent: float | None
-    cpu_mean_percent: float | None
-    memory_peak_bytes: float | None
-    memory_mean_bytes: float | None
+    figures: tuple[float | None, ...]  # the headline figures, in the order of `HEADLINE`: there may be many attempts
     cpu_quality: str | None
     memory_quality: str | None
     cpus: float | None  # what it requested
     memory_bytes: float | None
     runtime_seconds: float | None
+    gpus: int | None
     fingerprint: str | None
     enforced: list[str] | None = None  # the limits that the kernel kept it to
 
@@ -41,8 +39,12 @@ class Attempt(NamedTuple):
     def status(self) -> Status:
         return self.outcome.status
 
+    def figure(self, name: str) -> float | None:
+        """A headline figure by its name."""
+        return self.figures[_PLACES[name]]
+
     def as_row(self) -> dict[str, Any]:
-        """As the store's index has it, for the functions that judge rows; what is not other is absent."""
+        """As the store's index has it, for the functions that judge rows; what is None is absent."""
         row = {
             "id": self.run,
             "name": self.name,
@@ -51,31 +53,33 @@ class Attempt(NamedTuple):
             "requirement_cpus": self.cpus,
             "requirement_memory_bytes": self.memory_bytes,
             "requirement_runtime_seconds": self.runtime_seconds,
+            "requirement_gpus": self.gpus,
             "enforced": self.enforced,
-            **{name: getattr(self, name) for name in _FIGURES},
+            "started": self.started,
+            "wall_seconds": self.wall_seconds,
+            "cpu_quality": self.cpu_quality,
+            "memory_quality": self.memory_quality,
+            **dict(zip(_PLACES, self.figures)),
         }
         job = {"job_id": self.number, "step": self.step, "attempt": self.attempt}
         return {"status": self.status.value, "workflow_job": job, **{k: v for k, v in row.items() if v is not None}}
 
 
-_FIGURES = (
-    "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent", "cpu_mean_percent", "memory_peak_bytes",
-    "memory_mean_bytes", "cpu_quality", "memory_quality",
-)  # fmt: skip
+_PLACES = {figure.name: place for place, figure in enumerate(HEADLINE)}
 
 
 def of_record(record: Record) -> Attempt:
-    """The attempt that a run record tells of."""
-    known: dict[str, Any] = {name: figure["value"] for name, figure in figures(record).items()}
+    """The attempt of a run record."""
+    fields: dict[str, Any] = {name: figure["value"] for name, figure in figures(record).items()}
     for name, figure in (("cpu_quality", "cpu_seconds"), ("memory_quality", "memory_peak_bytes")):
-        known[name] = figures(record)[figure]["quality"] if figure in figures(record) else None
-    return _attempt(record, record["workflow"], outcome_of(record), known, record.get("requirement", {}))
+        fields[name] = figures(record)[figure]["quality"] if figure in figures(record) else None
+    return _attempt(record, record["workflow"], outcome_of(record), fields, record.get("requirement", {}))
 
 
 def of_row(row: Mapping[str, Any]) -> Attempt:
-    """The attempt that a row of the store's index tells of."""
+    """The attempt of a row of the store's index."""
     outcome = Outcome(Status(row["status"]), row.get("exit_code"), row.get("signal"))
-    requirement = {name: row.get(f"requirement_{name}") for name in ("cpus", "memory_bytes", "runtime_seconds")}
+    requirement = {name: row.get(f"requirement_{name}") for name in Requirement._fields}
     return _attempt(row, row["workflow_job"], outcome, row, requirement)
 
 
@@ -83,7 +87,7 @@ def _attempt(
     run: Mapping[str, Any],
     job: Mapping[str, Any],
     outcome: Outcome,
-    figures: Mapping[str, Any],
+    fields: Mapping[str, Any],
     requirement: Mapping[str, Any],
 ) -> Attempt:
     return Attempt(
@@ -95,16 +99,13 @@ def _attempt(
         outcome=outcome,
         started=run["started"],
         wall_seconds=run.get("wall_seconds"),
-        cpu_seconds=figures.get("cpu_seconds"),
-        cpu_peak_percent=figures.get("cpu_peak_percent"),
-        cpu_mean_percent=figures.get("cpu_mean_percent"),
-        memory_peak_bytes=figures.get("memory_peak_bytes"),
-        memory_mean_bytes=figures.get("memory_mean_bytes"),
-        cpu_quality=figures.get("cpu_quality"),
-        memory_quality=figures.get("memory_quality"),
+        figures=tuple(fields.get(name) for name in _PLACES),
+        cpu_quality=fields.get("cpu_quality"),
+        memory_quality=fields.get("memory_quality"),
         cpus=requirement.get("cpus"),
         memory_bytes=requirement.get("memory_bytes"),
         runtime_seconds=requirement.get("runtime_seconds"),
+        gpus=requirement.get("gpus"),
         fingerprint=job.get("fingerprint"),
         enforced=run.get("enforced"),
     )

@@ -1,7 +1,8 @@
 """Where a run of a workflow keeps its plan, its logs and the word that it is being run.
 
 `<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (who runs it; locked while they do), `tasks.jsonl`
-(how to find again what was started) and `logs/`. What its jobs used is in the journals, as of every run.
+(how to find again what was started), `settled.jsonl` (which jobs were given up), `control` (takes requests while it is
+run) and `logs/`. What its jobs used is in the journals, as of every run.
 """
 
 from __future__ import annotations
@@ -10,19 +11,24 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.atomic_file import replacing
+from jobmeter.byte_text import json_text, to_text
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import read_stat
 from jobmeter.model import workflow_id
+from jobmeter.redaction import Redaction, redaction
+from jobmeter.store_access import Access, make_directory, make_store_directory, open_or_create, store_access
 from jobmeter.suggestion import suggest
 from jobmeter.times import utc
 from jobmeter.workflow.plan import Job, Plan, load_plan
-from jobmeter.workflow.spec.read.loading import FORMATS
+from jobmeter.workflow.spec.read.loading import is_spec
+from jobmeter.workflow.user_data import DataDirectory
 
 if TYPE_CHECKING:
     from jobmeter.engines.contract import Capacity
@@ -52,20 +58,35 @@ class RunDirectory:
     """One run of one workflow."""
 
     def __init__(self, store: str, workflow: str, run_id: int) -> None:
+        self.store = store
         self.workflow = workflow
         self.run_id = run_id
         self.path = f"{store}/workflows/{workflow}/{run_id}"
         self.logs = f"{self.path}/logs"
         self.tasks = f"{self.path}/tasks.jsonl"  # see `workflow.task_log`
+        self.settled = f"{self.path}/settled.jsonl"  # see `workflow.settled`
+        self.control = f"{self.path}/control"  # see `workflow.control`
+        self.data = DataDirectory(f"{self.path}/data")
         self._lock: int | None = None
 
     def log_paths(self, job: str, attempt: int) -> tuple[str, str]:
         """Where stdout and stderr of an attempt go."""
         return f"{self.logs}/{job}.{attempt}.out", f"{self.logs}/{job}.{attempt}.err"
 
-    def keep_plan(self, plan: Plan, capacity: Capacity, engine: str = "local") -> None:
+    def _access(self) -> Access:
+        return store_access(self.store)
+
+    def keep_plan(
+        self,
+        plan: Plan,
+        capacity: Capacity,
+        engine: str = "local",
+        redact: Sequence[str] | None = None,
+        engine_options: Mapping[str, str] = {},
+    ) -> None:
         """Write what later commands need to know of the plan, in place of an earlier one."""
         path = f"{self.path}/plan.json"
+        hide = redaction(None if redact is None else tuple(redact))
         # A run that is resumed began when it was run first.
         started = self.plan()["started"] if os.path.exists(path) else utc(time.time())
         about = {
@@ -75,15 +96,18 @@ class RunDirectory:
             "description": plan.description,
             "user": plan.user,
             "run_id": self.run_id,
-            "spec": plan.path,
+            "spec": to_text(plan.path),
             "started": started,
             "engine": engine,
+            # Those with a secret must be given again when the run is resumed.
+            "engine_options": {name: value for name, value in engine_options.items() if hide.text(value) == value},
             "capacity": capacity.known(),
-            "jobs": [_job_entry(job) for job in plan.jobs],
+            **_further(plan),
+            "jobs": [_job_entry(job, hide) for job in plan.jobs],
         }
         try:
-            with replacing(path) as file:
-                json.dump(about, file, separators=(",", ":"))
+            with replacing(path, access=self._access()) as file:
+                file.write(json_text(about, separators=(",", ":")))
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from None
 
@@ -105,7 +129,7 @@ class RunDirectory:
         """Become the one who runs it, until this process ends. UsageError when someone else is."""
         path = f"{self.path}/runner.json"
         try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            lock = open_or_create(path, self._access(), os.O_RDWR)
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from None
         try:
@@ -123,9 +147,17 @@ class RunDirectory:
     def announce(self) -> None:
         """Say who runs it: we do, who claimed it. From now on it is the workflow that was run last."""
         assert self._lock is not None, "it was not claimed"
-        os.ftruncate(self._lock, 0)
-        me = Runner(os.getpid(), os.uname().nodename, _start_of(os.getpid()))
-        os.pwrite(self._lock, json.dumps(me._asdict()).encode(), 0)
+        me = json.dumps(Runner(os.getpid(), os.uname().nodename, _start_of(os.getpid()))._asdict()).encode()
+        try:
+            # In this order, so that a full disk costs no space that the file already has.
+            os.pwrite(self._lock, me, 0)
+            os.ftruncate(self._lock, len(me))
+        except OSError as error:
+            raise StoreError(f"{self.path}/runner.json: {error.strerror}") from None
+
+    def remove(self) -> None:
+        """Remove a run of which nothing was started."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def release(self) -> None:
         if self._lock is not None:
@@ -145,6 +177,13 @@ class RunDirectory:
             os.close(lock)
         return False
 
+    def runner_began(self) -> float:
+        """When whoever runs it, or ran it last, began: seconds since 1970, and 0 if nobody did."""
+        try:
+            return os.stat(f"{self.path}/runner.json").st_mtime
+        except OSError:
+            return 0.0
+
     def runner(self) -> Runner | None:
         """Who runs it, or ran it last."""
         try:
@@ -154,14 +193,33 @@ class RunDirectory:
             return None
 
 
-def _job_entry(job: Job) -> dict[str, Any]:
+def _further(plan: Plan) -> dict[str, Any]:
+    """What only some specs have."""
+    requests = plan.node_requests
+    nodes = {name: value for name, value in requests._asdict().items() if value}
+    further = {"project": plan.project, "metadata": plan.metadata, "node_requests": nodes}
+    return {name: value for name, value in further.items() if value}
+
+
+def _job_entry(job: Job, hide: Redaction) -> dict[str, Any]:
+    further = {
+        "inputs": [to_text(path) for path in job.inputs],
+        "outputs": [to_text(path) for path in job.outputs],
+        "input_data": list(job.input_data),
+        "output_data": list(job.output_data),
+        "runs_after_failure": job.runs_after_failure,
+        "is_action": job.is_action,
+        "num_nodes": job.num_nodes if job.num_nodes > 1 else None,
+        "scheduler": job.scheduler,
+    }
     return {
         "job_id": job.number,
         "name": job.name,
         "step": job.step,
-        "command": job.script,
+        "command": hide.text(job.script),
         "requirement": job.requirement.requested(),
         "blocked_by": list(job.blocked_by),
+        **{name: value for name, value in further.items() if value},
     }
 
 
@@ -169,21 +227,31 @@ def new_run(store: str, name: str) -> RunDirectory:
     """Make the directory of the next run of the workflow of this name, and claim it."""
     workflow = workflow_id(name)
     try:
-        os.makedirs(f"{store}/workflows/{workflow}", exist_ok=True)
+        make_store_directory(store, "journal")  # its permissions are those of all the rest
+        access = make_store_directory(store, "workflows", workflow)
         run_id = max(_numbers(store, workflow), default=0) + 1
         while True:
             directory = RunDirectory(store, workflow, run_id)
             try:
-                os.mkdir(directory.path)
+                make_directory(directory.path, access)
                 break
             except FileExistsError:
                 run_id += 1  # someone was quicker
-        os.mkdir(directory.logs)
     except OSError as error:
-        raise StoreError(f"{error.filename}: {error.strerror}. Name another place with --store.") from None
-    directory.claim()
-    directory.announce()
+        raise _not_writable(error) from None
+    try:
+        make_directory(directory.logs, access)
+        directory.claim()
+        directory.announce()
+    except (OSError, StoreError) as error:
+        directory.release()
+        directory.remove()
+        raise (_not_writable(error) if isinstance(error, OSError) else error) from None
     return directory
+
+
+def _not_writable(error: OSError) -> StoreError:
+    return StoreError(f"{error.filename}: {error.strerror}. Name another place with --store.")
 
 
 def run_ids(store: str, workflow: str) -> list[int]:
@@ -203,7 +271,7 @@ def workflows(store: str) -> list[str]:
     names = []
     with contextlib.suppress(OSError):
         names = [name for name in os.listdir(f"{store}/workflows") if run_ids(store, name)]
-    return sorted(names, key=lambda name: -_begun(store, name))
+    return sorted(names, key=lambda name: -RunDirectory(store, name, run_ids(store, name)[-1]).runner_began())
 
 
 def all_runs(store: str) -> Iterator[RunDirectory]:
@@ -232,21 +300,13 @@ def _workflow(text: str, names: list[str]) -> str:
     for candidate in (text, workflow_id(text)):
         if candidate in names:
             return candidate
-    if text.lower().endswith(tuple(FORMATS)) and os.path.isfile(text):
+    if is_spec(text) and os.path.isfile(text):
         workflow = workflow_id(load_plan(text).name)
         if workflow in names:
             return workflow
         raise UsageError(f"{text}: this workflow was not run yet. `jobmeter workflow run {text}` does it.")
     hint = suggest(workflow_id(text), names, "`jobmeter workflow list` lists those that were run.")
     raise UsageError(f"there is no workflow {text!r}. {hint}")
-
-
-def _begun(store: str, workflow: str) -> float:
-    newest = run_ids(store, workflow)[-1]
-    try:
-        return os.stat(f"{store}/workflows/{workflow}/{newest}/runner.json").st_mtime
-    except OSError:
-        return 0.0
 
 
 def _lock(descriptor: int) -> None:

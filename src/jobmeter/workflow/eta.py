@@ -1,4 +1,4 @@
-"""When a workflow will be through, as far as can be told from what has ended. Pure: jobs and times in, seconds out."""
+"""When a workflow will be through, as far as can be known from what has ended. Pure: jobs and times in, seconds out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def remaining_seconds(
     """How long the rest takes: its work shared out among `concurrency` jobs, but never less than its longest chain.
 
     `jobs` come in an order in which each is after all it waits for, `elapsed` are the seconds of those that run.
-    A step of which none has ended takes the time it asks for; None where it does not say.
+    A step of which none has ended takes the time it requests; None where it does not say.
     """
     work = longest = 0.0
     ends: dict[int, float] = {}

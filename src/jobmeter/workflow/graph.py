@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Container, Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import NamedTuple
 
@@ -50,12 +51,13 @@ def critical_path(jobs: Iterable[Job], seconds: Mapping[int, float]) -> list[int
 
 
 class Step(NamedTuple):
-    """An entry of the spec in the graph: a job, or a sweep as one."""
+    """An entry of the spec in the graph: a job, or a sweep as one; or files that jobs hand to each other."""
 
     name: str
     jobs: int
     level: int  # 0 waits for nothing
     after: tuple[str, ...]  # the steps it waits for
+    files: tuple[str, ...] = ()  # paths; empty for jobs
 
 
 def steps(jobs: Iterable[Job]) -> list[Step]:
@@ -80,12 +82,59 @@ def steps(jobs: Iterable[Job]) -> list[Step]:
     return [Step(name, counts[name], levels[name], tuple(after[name])) for name in names]
 
 
-def text_graph(plan: Plan, fates: Mapping[str, str] = {}) -> list[str]:
+def steps_with_files(plan: Plan) -> list[Step]:
+    """The graph with the files between the steps that make and read them: those of the same steps as one."""
+    jobs = steps(plan.jobs)
+    levels = {step.name: step.level for step in jobs}
+    makers: dict[str, str] = {}
+    readers: dict[str, dict[str, None]] = {}
+    for job in plan.jobs:
+        makers.update(dict.fromkeys((*job.outputs, *map(_data_name, job.output_data)), job.step))
+        for path in (*job.inputs, *map(_data_name, job.input_data)):
+            readers.setdefault(path, {})[job.step] = None
+    groups: dict[tuple[str | None, tuple[str, ...]], list[str]] = {}
+    for path in dict.fromkeys((*readers, *makers)):
+        groups.setdefault((makers.get(path), tuple(readers.get(path, ()))), []).append(path)
+    between: list[Step] = []
+    inputs: dict[str, list[str]] = {}
+    replaced: set[tuple[str, str]] = set()
+    for (maker, reading), paths in groups.items():
+        level = 2 * levels[maker] + 2 if maker is not None else 2 * min(levels[step] for step in reading)
+        name = _files_name(paths, os.path.dirname(plan.path), {*levels, *(step.name for step in between)})
+        between.append(Step(name, 0, level, () if maker is None else (maker,), tuple(paths)))
+        for step in reading:
+            inputs.setdefault(step, []).append(name)
+            replaced.add((maker or "", step))
+    moved = [
+        step._replace(
+            level=2 * step.level + 1,
+            after=(*inputs.get(step.name, ()), *(name for name in step.after if (name, step.name) not in replaced)),
+        )
+        for step in jobs
+    ]
+    ranks = {level: rank for rank, level in enumerate(sorted({step.level for step in (*moved, *between)}))}
+    return [step._replace(level=ranks[step.level]) for step in (*moved, *between)]
+
+
+def _data_name(name: str) -> str:
+    return f"user data {name}"
+
+
+def _files_name(paths: Sequence[str], directory: str, taken: Container[str]) -> str:
+    """`model.pt`, or `model_1.pt … model_9.pt (9 files)`."""
+    names = [os.path.relpath(path, directory) if os.path.isabs(path) else path for path in paths]
+    name = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names):,} files)"
+    while name in taken:
+        name = f"./{name}"
+    return name
+
+
+def text_graph(plan: Plan, statuses: Mapping[str, str] = {}, *, files: bool = False) -> list[str]:
     """Lines for people: a level after the other, each step with what it waits for, a sweep as one.
 
-    `fates` tells, in words, how the jobs of a step fared.
+    `statuses` has, in words, the statuses of the jobs of a step. With `files` these stand between the steps.
     """
-    plan_steps = steps(plan.jobs)
+    plan_steps = steps_with_files(plan) if files else steps(plan.jobs)
     jobs, edges = len(plan.jobs), sum(len(job.blocked_by) for job in plan.jobs)
     lines = [f"{plan.name}: {_plural(jobs, 'job')}, {_plural(edges, 'dependency', 'dependencies')}"]
     counts = {step.name: step.jobs for step in plan_steps}
@@ -94,7 +143,7 @@ def text_graph(plan: Plan, fates: Mapping[str, str] = {}) -> list[str]:
         rows = [
             [
                 _label(step.name, step.jobs),
-                *([fates.get(step.name, "")] if fates else []),
+                *([statuses.get(step.name, "")] if statuses else []),
                 f"← {_listed(step.after, counts)}" if step.after else "",
             ]
             for step in here

@@ -9,14 +9,22 @@ from jobmeter.workflow.plan import Plan
 
 
 def check_inputs(plan: Plan) -> None:
-    """UsageError when a job needs a file, or a directory to run in, that is not there and that no job makes."""
+    """UsageError when jobs need files, or directories to run in, that are not there and that no job makes."""
+    if missing := missing_inputs(plan):
+        raise UsageError(*(f"{plan.path}: {line}" for line in missing))
+
+
+def missing_inputs(plan: Plan) -> list[str]:
+    """A line for each file or directory that is missing, with the first job that needs it."""
+    missing: dict[str, str] = {}
     made = {path for job in plan.jobs for path in job.outputs}
     directories = {os.path.dirname(path) for path in made} | made
     for job in plan.jobs:
         if job.directory not in directories and not os.path.isdir(job.directory):
-            raise UsageError(f"{plan.path}: job {job.name!r} is to run in {job.directory}, which is no directory")
+            missing.setdefault(job.directory, f"job {job.name!r} is to run in {job.directory}, which is no directory")
         for path in job.inputs:
             if path not in made and not os.path.exists(path):
-                raise UsageError(
-                    f"{plan.path}: job {job.name!r} needs {path}, which is not there, and no job has it as an output"
+                missing.setdefault(
+                    path, f"job {job.name!r} needs {path}, which is not there, and no job has it as an output"
                 )
+    return list(missing.values())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobmeter.engines.contract import Task
@@ -22,24 +24,61 @@ if TYPE_CHECKING:
 class WorkflowJournal(JournalFile):
     """A file of many runs, which this process writes also for those that are measured on other machines."""
 
-    def __init__(self, store: str, name: str, measurements: list[str] | None) -> None:
-        """StoreError when the store cannot be written. Each time that a run is resumed begins another file."""
+    def __init__(
+        self,
+        store: str,
+        name: str,
+        measurements: list[str] | None,
+        began: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """StoreError when the store cannot be written. Each time that a run is resumed begins another file.
+
+        `began` is called with the number of each job that begins to run, in whichever thread its engine reports that.
+        """
         part = 1
         while os.path.exists(journal_path(store, f"{name}-{part}")):
             part += 1
-        super().__init__(journal_path(store, f"{name}-{part}"), shared_header(measurements))
+        self._writer = _this_writer()
+        # In the shared part, so that readers know that the file will grow, also before its first run.
+        shared = {**shared_header(measurements), "writer": self._writer}
+        super().__init__(journal_path(store, f"{name}-{part}"), shared)
+        self._order = threading.RLock()
+        self._held: list[Callable[[], None]] | None = None  # what is written later; None: at once
+        self._began = began
         self._run_ids: dict[int, str] = {}  # of the running attempts, by the number of their job
-        self._writer: dict[str, Any] = {"pid": os.getpid(), "host": os.uname().nodename}
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Write what comes meanwhile at the end, in its order."""
+        self._held = []
         try:
-            # Pids are reused: with its start time it is known later whether this process still lives.
-            self._writer["start"] = read_stat(THIS_MACHINE, os.getpid()).start
-        except (OSError, ValueError):
-            pass  # no /proc here
+            yield
+        finally:
+            with self._order:
+                held, self._held = self._held, None
+                for write in held:
+                    write()
 
     def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
         """The header of a run; whoever measures it, the writer is this process."""
-        self._run_ids[header["workflow"]["job_id"]] = run_id
+        with self._order:
+            if self._held is not None:
+                self._held.append(lambda: self.begin(run_id, header))
+            else:
+                self._begin(run_id, header)
+
+    def append(self, run_id: str, *lines: Any) -> None:
+        with self._order:
+            if self._held is not None:
+                self._held.append(lambda: self.append(run_id, *lines))
+            else:
+                super().append(run_id, *lines)
+
+    def _begin(self, run_id: str, header: Mapping[str, Any]) -> None:
+        number = header["workflow"]["job_id"]
+        self._run_ids[number] = run_id
         super().begin(run_id, {**header, "writer": {**header.get("writer", {}), **self._writer}})
+        self._began(number)
 
     def forget(self, number: int) -> None:
         """A new attempt at a job starts, or the last one has ended."""
@@ -59,3 +98,13 @@ class WorkflowJournal(JournalFile):
         record = record_so_far(journal, Status.LOST)
         self.append(run_id, {"record": record})
         return record
+
+
+def _this_writer() -> dict[str, Any]:
+    writer: dict[str, Any] = {"pid": os.getpid(), "host": os.uname().nodename}
+    try:
+        # Pids are reused: with its start time it is known later whether this process still lives.
+        writer["start"] = read_stat(THIS_MACHINE, os.getpid()).start
+    except (OSError, ValueError):
+        pass  # no /proc here
+    return writer

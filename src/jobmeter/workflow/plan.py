@@ -14,13 +14,35 @@ if TYPE_CHECKING:
 
 
 class Retry(NamedTuple):
-    """When a job is tried again, and how much more it then asks for."""
+    """When a job is tried again, and how much more it then requests."""
 
     times: int = 0
     on: frozenset[str] = frozenset((Status.OOM, Status.TIMEOUT))
     exit_codes: frozenset[int] = frozenset()
     memory_factor: float = 1.5
     runtime_factor: float = 1.5
+    later_factor: float | None = None  # of both, from the third attempt on; None: the same
+
+
+class FailureRule(NamedTuple):
+    """What happens after some exit codes: a script that repairs what was wrong, and another attempt."""
+
+    exit_codes: frozenset[int]
+    matches_all: bool  # every exit code but 0
+    script: str | None  # None: the job is tried again as it is
+    retries: int
+
+
+class UserData(NamedTuple):
+    """A value that jobs hand to each other."""
+
+    value: Any  # as JSON; None: a job makes it
+    is_ephemeral: bool  # it need not outlive the workflow
+
+
+def data_reference(name: str) -> str:
+    """What stands in a command for the file of user data, whose path each run has its own of."""
+    return f"${{user_data.{name}}}"
 
 
 class Job(NamedTuple):
@@ -43,15 +65,42 @@ class Job(NamedTuple):
     priority: int
     labels: dict[str, str]  # the spec's labels and the job's parameters
     container: dict[str, Any] | None  # at least `image`; `volumes` is the same as `mounts` and comes as that
+    runs_after_failure: bool = False  # once all it waits for have ended, however they ended
+    failure_rules: tuple[FailureRule, ...] = ()  # the first that matches counts
+    input_data: tuple[str, ...] = ()  # names of user data
+    output_data: tuple[str, ...] = ()
+    initial_data: str = ""  # what the spec says for the data that it reads, as one text
+    heeds_sigterm: bool = True  # False: it is killed at once when it has to end
+    rank: tuple[float, ...] = ()  # of jobs of one priority, the smallest goes first
+    is_action: bool = False  # a command of an action, not a job of the spec
+    num_nodes: int = 1
+    scheduler: str | None = None  # how nodes for it are requested
 
 
 class Monitor(NamedTuple):
-    """What is measured of the jobs, and how much of it is kept."""
+    """What is measured of the jobs, and how much of it is stored."""
 
     enabled: bool = True
     granularity: str = "summary"  # or time_series
     interval: float = 5.0  # seconds
     generate_plots: bool = False
+
+
+class NodeRequests(NamedTuple):
+    """How a spec requests nodes of a cluster, for engines that have nodes; texts and numbers as they are written."""
+
+    schedulers: tuple[dict[str, Any], ...] = ()
+    defaults: dict[str, Any] = {}
+    allocations: tuple[dict[str, Any], ...] = ()  # actions that request nodes
+
+    def fields(self) -> list[str]:
+        """The fields of a spec that these are from."""
+        named = {
+            "slurm_schedulers": self.schedulers,
+            "slurm_defaults": self.defaults,
+            "schedule_nodes": self.allocations,
+        }
+        return [name for name, value in named.items() if value]
 
 
 class Plan(NamedTuple):
@@ -64,12 +113,17 @@ class Plan(NamedTuple):
     monitor: Monitor
     enforce: bool
     jobs: list[Job]
+    project: str = ""
+    metadata: Any = None  # as JSON
+    user_data: dict[str, UserData] = {}
+    node_requests: NodeRequests = NodeRequests()
+    without_effect: tuple[str, ...] = ()  # fields of the spec that mean nothing to jobmeter
 
 
 def load_plan(path: str) -> Plan:
     """The plan for the spec in a file. UsageError, in one line that says where, for everything that is wrong with it.
 
-    The file is YAML, JSON or TOML, which its extension tells. Nothing is started and nothing written.
+    The file is YAML, JSON, JSON5, TOML or KDL, by its extension. Nothing is started and nothing written.
     """
     # pydantic takes longer to import than everything else here, and those who only need the types need it not.
     from jobmeter.workflow.spec.plan.planning import make_plan

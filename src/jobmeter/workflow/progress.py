@@ -18,7 +18,7 @@ _COST = 0.01
 _Item = TypeVar("_Item")
 
 
-class RunningJob(NamedTuple):
+class JobView(NamedTuple):
     """A job that runs, and what it uses just now; None where that is not known."""
 
     name: str
@@ -44,17 +44,17 @@ class RunningJob(NamedTuple):
 class View(NamedTuple):
     """One look."""
 
-    counts: dict[str, int]  # completed, running, waiting; failed, blocked and cancelled where there are any
+    counts: dict[str, int]  # completed, running, waiting; queued, failed, blocked and cancelled where there are any
     jobs: int
     seconds: float
     seconds_left: float | None
-    running: list[RunningJob]  # that which began first is first
+    running: list[JobView]  # that which began first is first
     stopping: bool
 
     @property
     def settled(self) -> int:
         """How many jobs nothing more comes of."""
-        return self.jobs - self.counts["waiting"] - self.counts[Status.RUNNING]
+        return self.jobs - self.counts["waiting"] - self.counts[Status.RUNNING] - self.counts.get("queued", 0)
 
 
 class Progress:
@@ -78,14 +78,15 @@ class Progress:
     def look(self) -> View:
         now = time.monotonic()
         self._count()
-        running = sorted(copied(self._run.running.values()), key=lambda each: each.since)
+        started = copied(self._run.running.values())
+        running = sorted((each for each in started if not self._run.is_queued(each)), key=self._run.began_at)
         levels = self._run.levels()
         return View(
-            self._counts(len(running)),
+            self._counts(len(running), len(started) - len(running)),
             len(self._order),
             now - self._began,
             self._seconds_left(running, now),
-            [_running_job(each, levels.get(each.job.number, {}), now) for each in running],
+            [_job_view(each, levels.get(each.job.number, {}), now - self._run.began_at(each)) for each in running],
             self._run.stopping,
         )
 
@@ -111,10 +112,11 @@ class Progress:
             elif status is not None:
                 self._failed += 1
 
-    def _counts(self, running: int) -> dict[str, int]:
+    def _counts(self, running: int, queued: int) -> dict[str, int]:
         counts = {
             Status.COMPLETED: self._done + self._completed,
             Status.RUNNING: running,
+            **({"queued": queued} if queued else {}),
             "waiting": max(self._run.scheduler.waiting, 0),
         }
         more = {Status.FAILED: self._failed, "blocked": len(self._run.blocked), Status.CANCELLED: self._cancelled}
@@ -124,7 +126,7 @@ class Progress:
         if self._run.stopping:
             return None
         if self._left is None or now >= self._again_at:
-            elapsed = {each.job.number: now - each.since for each in running}
+            elapsed = {each.job.number: now - self._run.began_at(each) for each in running}
             seen = (self._busy_seconds + sum(elapsed.values())) / max(now - self._began, 1e-9)
             concurrency = max(seen, float(len(running)))
             self._left = remaining_seconds(
@@ -144,11 +146,11 @@ def copied(items: Collection[_Item]) -> list[_Item]:
             continue  # it was changed just then
 
 
-def _running_job(running: Running, levels: Mapping[str, Value], now: float) -> RunningJob:
-    return RunningJob(
+def _job_view(running: Running, levels: Mapping[str, Value], seconds: float) -> JobView:
+    return JobView(
         running.job.name,
         running.attempt,
-        max(now - running.since, 0.0),
+        max(seconds, 0.0),
         cpu_now(levels),
         memory_shown(levels),
         running.requirement,

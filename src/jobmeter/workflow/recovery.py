@@ -6,7 +6,7 @@ import math
 
 from jobmeter.engines.contract import Capacity
 from jobmeter.model import Outcome, Requirement, Status
-from jobmeter.workflow.plan import Job
+from jobmeter.workflow.plan import Job, Retry
 
 _AT_THE_LIMIT = 1.05
 
@@ -37,12 +37,18 @@ def next_attempt(
     if outcome.status == Status.OOM and Status.OOM in retry.on:
         if not met_own_limit:
             return requirement
-        return _with_more_memory(requirement, retry.memory_factor, capacity.most().memory_bytes, peak_bytes)
+        factor = _factor(retry, retry.memory_factor, attempt)
+        return _with_more_memory(requirement, factor, capacity.most().memory_bytes, peak_bytes)
     if outcome.status == Status.TIMEOUT and Status.TIMEOUT in retry.on:
         if requirement.runtime_seconds is None:
             return requirement
-        return requirement._replace(runtime_seconds=requirement.runtime_seconds * retry.runtime_factor)
+        factor = _factor(retry, retry.runtime_factor, attempt)
+        return requirement._replace(runtime_seconds=requirement.runtime_seconds * factor)
     return requirement if outcome.shell_code in retry.exit_codes else None
+
+
+def _factor(retry: Retry, first: float, attempt: int) -> float:
+    return first if attempt == 1 or retry.later_factor is None else retry.later_factor
 
 
 def _with_more_memory(

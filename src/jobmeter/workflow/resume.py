@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from jobmeter.model import Status
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.graph import order
-from jobmeter.workflow.plan import Job, Plan
+from jobmeter.workflow.plan import Job, Plan, UserData
 from jobmeter.workflow.spec.plan.command import without_shell
+from jobmeter.workflow.user_data import DataDirectory
 
 
 def fingerprint(job: Job) -> str:
-    """What tells whether a job is still the same: what it executes, where, and its input files as they are now."""
+    """What shows whether a job is still the same: what it executes, where, and its input files as they are now."""
     inputs = [[path, *_state(path)] for path in job.inputs]
-    content = [without_shell(job.command), job.directory, job.environment, job.container, inputs]
+    content: list[Any] = [without_shell(job.command), job.directory, job.environment, job.container, inputs]
+    if job.initial_data:
+        content.append(job.initial_data)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -29,20 +34,32 @@ def _state(path: str) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def reasons_to_run(jobs: Sequence[Job], attempts: Iterable[Attempt]) -> dict[int, str]:
+def reasons_to_run(
+    jobs: Sequence[Job],
+    attempts: Iterable[Attempt],
+    data: DataDirectory | None = None,
+    user_data: Mapping[str, UserData] = {},
+) -> dict[int, str]:
     """Job → why it must run; those that are not in it are done.
 
     One is done when its last attempt completed, its command and inputs are as they were then, its outputs
-    are there, and all it needs is done too, and was before it.
+    are there and newer than its inputs, and all it needs is done too, and was before it. User data that need not
+    outlive the workflow are made again when someone reads them again.
     """
     last = latest(list(attempts))
     by_number = {job.number: job for job in jobs}
-    reasons: dict[int, str] = {}
-    for job in order(jobs):
-        why = _reason(job, last, reasons, by_number)
-        if why is not None:
-            reasons[job.number] = why
-    return reasons
+    ordered = order(jobs)
+    again: dict[int, str] = {}
+    while True:
+        reasons: dict[int, str] = {}
+        for job in ordered:
+            why = again.get(job.number) or _reason(job, last, reasons, by_number)
+            if why is not None:
+                reasons[job.number] = why
+        missing = _makers_needed(jobs, reasons, data, user_data) if data is not None else {}
+        if not missing:
+            return reasons
+        again |= missing
 
 
 def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], jobs: Mapping[int, Job]) -> str | None:
@@ -52,6 +69,8 @@ def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], j
     if attempt.status != Status.COMPLETED:
         return f"{attempt.status} before"
     for number in job.blocked_by:
+        if jobs[number].is_action:
+            continue  # what it does is not what the job is made from
         if number in reasons:
             return f"{jobs[number].name} runs again"
         if last[number].started > attempt.started:
@@ -60,7 +79,42 @@ def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], j
     if attempt.fingerprint != fingerprint(job):
         return "its command or an input changed"
     missing = [path for path in job.outputs if not os.path.exists(path)]
-    return f"{os.path.relpath(missing[0], job.directory)} is missing" if missing else None
+    return f"{os.path.relpath(missing[0], job.directory)} is missing" if missing else _outdated(job)
+
+
+def _outdated(job: Job) -> str | None:
+    """Which input is newer than which output, in words; directories change with what is in them, and do not count."""
+    inputs = [(time, path) for path in job.inputs if (time := _changed(path)) is not None]
+    outputs = [(time, path) for path in job.outputs if (time := _changed(path)) is not None and path not in job.inputs]
+    if not inputs or not outputs:
+        return None
+    (newest, source), (oldest, output) = max(inputs), min(outputs)
+    if newest <= oldest:
+        return None
+    return f"{os.path.relpath(source, job.directory)} is newer than {os.path.relpath(output, job.directory)}"
+
+
+def _changed(path: str) -> int | None:
+    """When a file was changed last; None if it is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns if stat.S_ISREG(status.st_mode) else None
+
+
+def _makers_needed(
+    jobs: Sequence[Job], reasons: Mapping[int, str], data: DataDirectory, user_data: Mapping[str, UserData]
+) -> dict[int, str]:
+    """Jobs that are done and must make user data once more: it is gone, and is kept, or read by a job that runs."""
+    read = {name for job in jobs if job.number in reasons for name in job.input_data}
+    makers = {}
+    for job in jobs:
+        for name in job.output_data if job.number not in reasons else ():
+            is_needed = name in read or not user_data[name].is_ephemeral
+            if is_needed and not data.has(name) and user_data[name].value is None:
+                makers[job.number] = f"user data {name} is missing"
+    return makers
 
 
 def renumber(plan: Plan, numbers_before: Mapping[str, int]) -> Plan:

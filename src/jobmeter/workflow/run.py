@@ -2,51 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import NamedTuple
 
+from jobmeter.analyse.outcome import in_words
 from jobmeter.analyse.overuse import met_limit
 from jobmeter.analyse.resource import MEMORY
-from jobmeter.engines.contract import Capacity, Ended, Engine, LeftTask, Measure, Task, Token
+from jobmeter.engines.contract import Ended, Engine, LeftTask, Task
 from jobmeter.engines.local import LocalEngine
-from jobmeter.journal.writer import RunJournal, append_to_journal
-from jobmeter.model import Requirement, Status, Value
+from jobmeter.engines.task_run import unmeasured_record
+from jobmeter.model import Outcome, Requirement, Status, Value
 from jobmeter.session.measuring import ignore
 from jobmeter.workflow.attempts import Attempt, of_record
-from jobmeter.workflow.containers import container_command, container_options
+from jobmeter.workflow.control import CancelJob, ControlPipe
 from jobmeter.workflow.directory import RunDirectory
+from jobmeter.workflow.failure_handling import matching_rule, recovery_job
 from jobmeter.workflow.journal import WorkflowJournal
-from jobmeter.workflow.plan import Job, Plan
+from jobmeter.workflow.plan import FailureRule, Job, Plan
+from jobmeter.workflow.receiver import Event, EventReceiver, Stop
 from jobmeter.workflow.recovery import next_attempt
 from jobmeter.workflow.resume import fingerprint
-from jobmeter.workflow.scheduling import Blocked, Scheduler
+from jobmeter.workflow.scheduling import Scheduler
+from jobmeter.workflow.settled import SettledJob, SettledLog
 from jobmeter.workflow.task_log import StartedTask, TaskLog
-
-if TYPE_CHECKING:
-    from jobmeter.record.types import WorkflowPart
+from jobmeter.workflow.task_maker import RunOptions, TaskMaker
 
 _SYNC = 1.0
 """Seconds between two times that the journal is made to survive a crash of the machine."""
 
 
-class RunOptions(NamedTuple):
-    store: str
-    capacity: Capacity
-    enforce: bool = False
-    monitoring: bool = True
-    engine: str = "local"
-
-
 class Running(NamedTuple):
-    """An attempt that runs."""
+    """An attempt that was handed to the engine and has not ended: it runs, or waits in the engine's queue."""
 
     job: Job
     attempt: int
-    since: float  # monotonic
+    since: float  # monotonic; when the engine got it
     requirement: Requirement
+
+
+class _Recovery(NamedTuple):
+    """An attempt that failed, while the script of its failure handler runs."""
+
+    running: Running
+    attempt: Attempt
 
 
 class Listener:
@@ -54,6 +56,7 @@ class Listener:
 
     def started(self, running: Running) -> None: ...
     def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None: ...
+    def recovering(self, attempt: Attempt, script: str) -> None: ...
     def blocked(self, job: Job, by: Job) -> None: ...
 
 
@@ -78,42 +81,6 @@ class Result(NamedTuple):
         return [attempt for attempt in last.values() if attempt.status != Status.COMPLETED]
 
 
-class _Stop(NamedTuple):
-    at_once: bool
-
-
-_Event = Union[Ended, _Stop, Exception]
-
-
-class _Receiver:
-    """Takes what the engine reports. Ends wait in a queue for the runner's thread."""
-
-    def __init__(
-        self,
-        journal: WorkflowJournal,
-        tasks: TaskLog,
-        events: queue.SimpleQueue[_Event],
-        warn: Callable[[str], None],
-    ) -> None:
-        self.journal: RunJournal = journal
-        self.warn = warn
-        self._tasks = tasks
-        self._events = events
-
-    def keep_token(self, task: Task, token: Token) -> None:
-        try:
-            self._tasks.add(task, token)
-        except OSError as error:
-            # As with the journal, a disk that is full is no reason not to run the job.
-            self.warn(f"if this runner is killed, `workflow resume` will not find its jobs: {error.strerror}")
-
-    def ended(self, ended: Ended) -> None:
-        self._events.put(ended)
-
-    def broke(self, error: Exception) -> None:
-        self._events.put(error)
-
-
 class WorkflowRun:
     """`run` it in one thread; `stop` may be called, and what runs looked at, from any."""
 
@@ -136,11 +103,13 @@ class WorkflowRun:
         """
         self.plan = plan
         self.running: dict[int, Running] = {}
+        self._began: dict[int, float] = {}  # when jobs began to run, as far as the engine reported it
         self.attempts: list[Attempt] = []
         self.blocked: dict[int, int] = {}
         self.scheduler = Scheduler(plan.jobs, options.capacity, done)
         self._directory = directory
         self._options = options
+        self._task_maker = TaskMaker(plan, directory, options)
         self._listener = listener or Listener()
         self._warn = _once(warn)  # what is wrong with the machine is wrong for every job
         self._engine: Engine = engine or LocalEngine()
@@ -155,21 +124,26 @@ class WorkflowRun:
             self._tried[number] = max(tried, self._tried.get(number, 0))
         self._tried_before = dict(self._tried)
         self._runs_before = {(attempt.number, attempt.attempt): attempt.run for attempt in before}
-        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._stopped = threading.Event()
+        self._recoveries: dict[int, _Recovery] = {}  # by the number of the script that runs
+        self._last_number = max((*self._jobs, *(each.number for each in before)), default=0)
+        self._cancelling: dict[int, list[str]] = {}  # running job → the requests to cancel it
+        self._settled_log: SettledLog
         self._is_open = False
 
     def run(self) -> Result:
         """Run to the end and return what became of it."""
         began = time.monotonic()
         name = f"{self._directory.workflow}-{self._directory.run_id}"
-        journal = WorkflowJournal(self._options.store, name, self._measurements())
+        journal = WorkflowJournal(self._options.store, name, self._task_maker.measurements(), self._note_begin)
         try:
-            tasks = TaskLog(self._directory.tasks, self._options.engine)
-            try:
+            with (
+                contextlib.closing(TaskLog(self._directory.tasks, self._options.engine)) as tasks,
+                contextlib.closing(SettledLog(self._directory.settled)) as self._settled_log,
+                ControlPipe(self._directory.control, self._events.put),
+            ):
                 peak = self._run_on_engine(journal, tasks)
-            finally:
-                tasks.close()
         finally:
             journal.sync()
             journal.close()
@@ -179,10 +153,12 @@ class WorkflowRun:
         return Result(self.attempts, self.blocked, self.scheduler.waiting, self._stopped.is_set(), wall, peak)
 
     def _run_on_engine(self, journal: WorkflowJournal, tasks: TaskLog) -> int:
-        self._engine.open(_Receiver(journal, tasks, self._events, self._warn))
+        self._engine.open(EventReceiver(journal, tasks, self._events, self._warn))
         self._is_open = True
         try:
-            self._recover_left()
+            # Lines of an adopted task must not be read beside those that its killed runner left.
+            with journal.hold():
+                self._recover_left()
             return self._run_all(journal, tasks)
         finally:
             self._is_open = False
@@ -197,7 +173,7 @@ class WorkflowRun:
             if self._stopped.is_set():
                 # Not only when its turn comes: what ended meanwhile makes room, and would be followed by more.
                 self.scheduler.stop()
-            for job in self.scheduler.startable():
+            for job in self.scheduler.startable(time.monotonic()):
                 self._start(job, journal)
             peak = max(peak, len(self.running))
             if not self.running:
@@ -210,7 +186,7 @@ class WorkflowRun:
                 event = self._events.get()
             self._take(event, journal)
 
-    def _event_before(self, moment: float) -> _Event | None:
+    def _event_before(self, moment: float) -> Event | None:
         """The next event; None when there is none until then."""
         try:
             return self._events.get(timeout=max(moment - time.monotonic(), 0.0))
@@ -220,7 +196,11 @@ class WorkflowRun:
     def stop(self, *, at_once: bool = False) -> None:
         """End the jobs that run and start no more; `at_once` skips SIGTERM. What is left can be resumed."""
         self._stopped.set()
-        self._events.put(_Stop(at_once))
+        self._events.put(Stop(at_once))
+
+    def cancel(self, number: int) -> None:
+        """End one job, or do not start it. What needs it is blocked, and the rest goes on."""
+        self._events.put(CancelJob(number))
 
     @property
     def stopping(self) -> bool:
@@ -231,9 +211,25 @@ class WorkflowRun:
         """What each running job uses just now."""
         return self._engine.levels() if self._is_open else {}
 
-    def _take(self, event: _Event, journal: WorkflowJournal) -> None:
-        if isinstance(event, _Stop):
+    def is_queued(self, running: Running) -> bool:
+        """Whether it waits in the queue of its engine."""
+        return self._engine.capabilities.has_queue and running.job.number not in self._began
+
+    def began_at(self, running: Running) -> float:
+        """When it began to run (monotonic); on an engine without a queue that is when the engine got it."""
+        return self._began.get(running.job.number, running.since)
+
+    def _note_begin(self, number: int) -> None:
+        self._began[number] = time.monotonic()
+
+    def _take(self, event: Event, journal: WorkflowJournal) -> None:
+        if isinstance(event, Stop):
+            for number, running in self.running.items():
+                if not running.job.heeds_sigterm:
+                    self._engine.cancel(number, at_once=True)
             self._engine.cancel(at_once=event.at_once)
+        elif isinstance(event, CancelJob):
+            self._cancel(event, journal)
         elif isinstance(event, Exception):
             raise event
         else:
@@ -266,13 +262,13 @@ class WorkflowRun:
         if (run := self._runs_before.get((task.number, task.attempt))) is not None:
             from jobmeter.store import open_store
 
-            append_to_journal(open_store(self._options.store, self._warn).path(run), {"removed": run})
-        self.scheduler.adopt(job.number, task.requirement)
+            open_store(self._options.store, self._warn).remove(run)
+        self.scheduler.adopt(job.number, task.requirement, time.monotonic())
         self._tried[job.number] = task.attempt
         self._tried_before[job.number] = task.attempt - 1
         running = self.running[job.number] = Running(job, task.attempt, time.monotonic(), task.requirement)
         self._tasks[job.number] = self._task(running)
-        self._tell(self._listener.started, running)
+        self._notify(self._listener.started, running)
 
     def _start(self, job: Job, journal: WorkflowJournal) -> None:
         attempt = self._tried[job.number] = self._tried.get(job.number, 0) + 1
@@ -280,93 +276,136 @@ class WorkflowRun:
         running = self.running[job.number] = Running(job, attempt, time.monotonic(), requirement)
         task = self._tasks[job.number] = self._task(running)
         journal.forget(job.number)
+        self._began.pop(job.number, None)
         self._engine.start(task)
-        self._tell(self._listener.started, running)
+        self._notify(self._listener.started, running)
 
     def _task(self, running: Running) -> Task:
-        job, attempt = running.job, running.attempt
-        stdout, stderr = self._directory.log_paths(job.name, attempt)
-        added = {"JOBMETER_ATTEMPT": str(attempt)}
-        in_container = job.container is not None
-        workflow: WorkflowPart = {
-            "id": self._directory.workflow,
-            "name": self.plan.name,
-            "run_id": self._directory.run_id,
-            "job_id": job.number,
-            "step": job.step,
-            "attempt": attempt,
-            "fingerprint": fingerprint(job),
-        }
-        return Task(
-            number=job.number,
-            attempt=attempt,
-            name=job.name,
-            command=container_command(job) if in_container else job.command,
-            directory=job.directory,
-            environment={**job.environment, **added},
-            stdout=stdout,
-            stderr=stderr,
-            workflow=workflow,
-            requirement=running.requirement,
-            enforce=self._options.enforce,
-            outputs=job.outputs,
-            labels=job.labels,
-            measure=self._measure(),
-            container=container_options(job, added) if in_container else None,
-        )
+        return self._task_maker.task(running.job, running.attempt, running.requirement)
 
     def _ended(self, event: Ended, journal: WorkflowJournal) -> None:
         running, task = self.running.pop(event.number), self._tasks.pop(event.number)
+        self._began.pop(event.number, None)
         attempt = of_record(journal.end_lost(task) if event.record is None else event.record)
+        if (recovery := self._recoveries.pop(event.number, None)) is not None:
+            self._recovered(recovery, attempt)
+            return
         self.attempts.append(attempt)
         job, again = running.job, None
-        blocked: Sequence[Blocked] = ()
+        requests = self._cancelling.pop(job.number, [])
         if attempt.status == Status.COMPLETED:
             self.scheduler.completed(job.number)
-        elif (again := self._next_requirement(running, attempt)) is not None:
+            self._note_settled(job.number, attempt.attempt, attempt.status, requests)
+        elif not requests and (again := self._next_requirement(running, attempt)) is not None:
             self.scheduler.again(job.number, again)
-        elif attempt.status == Status.CANCELLED:
-            self.scheduler.cancelled(job.number)
+        elif not requests and attempt.status == Status.CANCELLED:
+            self.scheduler.cancelled(job.number)  # with the whole workflow: what needs it only waits
+            self._note_settled(job.number, attempt.attempt, attempt.status, [None])
+        elif not requests and (rule := self._failure_rule(running, attempt)) is not None:
+            if rule.script is not None:
+                self._start_recovery(rule.script, running, attempt)
+                return
+            again = running.requirement
+            self.scheduler.again(job.number, again)
         else:
-            blocked = self.scheduler.failed(job.number)
-        self._tell(self._listener.ended, attempt, event.why, again)
+            self._give_up(attempt, event.why, requests)
+            return
+        self._notify(self._listener.ended, attempt, event.why, again)
+
+    def _failure_rule(self, running: Running, attempt: Attempt) -> FailureRule | None:
+        if self._stopped.is_set():
+            return None
+        return matching_rule(running.job, attempt.outcome, self._tries(running))
+
+    def _start_recovery(self, script: str, running: Running, attempt: Attempt) -> None:
+        """Run the script of a failure handler; the job keeps its place, and what it requests, meanwhile."""
+        number = self._last_number + running.job.number
+        job = recovery_job(running.job, script, number)
+        task = self._task_maker.recovery_task(job, running.job, running.attempt, attempt.outcome.shell_code or 0)
+        self._recoveries[number] = _Recovery(running, attempt)
+        self.running[number] = Running(job, running.attempt, time.monotonic(), job.requirement)
+        self._tasks[number] = task
+        self._engine.start(task)
+        self._notify(self._listener.recovering, attempt, script)
+
+    def _recovered(self, recovery: _Recovery, script: Attempt) -> None:
+        """A recovery script has ended: if it succeeded, the job is tried again."""
+        number = recovery.running.job.number
+        requests = self._cancelling.pop(number, [])
+        if script.status == Status.COMPLETED and not requests and not self._stopped.is_set():
+            self.scheduler.again(number, recovery.running.requirement)
+            return
+        why = f"{in_words(recovery.attempt.outcome)}, and its recovery script {in_words(script.outcome)}"
+        self._give_up(recovery.attempt, why, requests)
+
+    def _give_up(self, attempt: Attempt, why: str | None, requests: Sequence[str]) -> None:
+        """A job failed for good, or was cancelled on request: what needs it is blocked."""
+        if requests and attempt.status == Status.CANCELLED:
+            why = "cancelled on request"
+        blocked = self.scheduler.failed(attempt.number)
+        self._note_settled(attempt.number, attempt.attempt, attempt.status, requests or [None])
+        self._notify(self._listener.ended, attempt, why, None)
         for number, by in blocked:
             self.blocked[number] = by
-            self._tell(self._listener.blocked, self._jobs[number], self._jobs[by])
+            self._notify(self._listener.blocked, self._jobs[number], self._jobs[by])
+
+    def _cancel(self, event: CancelJob, journal: WorkflowJournal) -> None:
+        """Cancel one job, wherever it is on its way."""
+        number = event.number
+        scripts = [script for script, recovery in self._recoveries.items() if recovery.running.job.number == number]
+        if number in self.running or scripts:
+            self._cancelling.setdefault(number, []).append(event.request)
+            for task in scripts or [number]:
+                self._engine.cancel(task, at_once=not self._jobs[number].heeds_sigterm)
+        elif number not in self._jobs or self.scheduler.is_settled(number):
+            last = [each for each in self.attempts if each.number == number]
+            status = last[-1].status if last else Status.COMPLETED if number in self._done else "blocked"
+            self._note_settled(number, last[-1].attempt if last else 0, status, [event.request])
+        else:
+            attempt = self._never_started(self._jobs[number], journal)
+            self.attempts.append(attempt)
+            self._give_up(attempt, None, [event.request])
+
+    def _never_started(self, job: Job, journal: WorkflowJournal) -> Attempt:
+        """The attempt, which is journalled too, of a job that was cancelled while it waited."""
+        number = self._tried[job.number] = self._tried.get(job.number, 0) + 1
+        waiting = Running(job, number, time.monotonic(), self.scheduler.requirement(job.number))
+        record = unmeasured_record(self._task(waiting), Outcome(Status.CANCELLED), journal)
+        self._began.pop(job.number, None)
+        return of_record(record)
+
+    def _note_settled(self, number: int, attempt: int, status: str, requests: Sequence[str | None]) -> None:
+        """Nothing more comes of a job; None is no request."""
+        for request in requests:
+            try:
+                self._settled_log.add(SettledJob(number, attempt, status, request))
+            except OSError as error:
+                self._warn(f"{self._directory.settled}: {error.strerror}")
 
     def _next_requirement(self, running: Running, attempt: Attempt) -> Requirement | None:
         """What the next attempt requests; None when there is none."""
         if self._stopped.is_set():
             return None
-        tried = running.attempt - self._tried_before.get(running.job.number, 0)
         return next_attempt(
             running.job,
             running.requirement,
             attempt.outcome,
-            tried,
+            self._tries(running),
             self._options.capacity,
-            attempt.memory_peak_bytes,
+            attempt.figure("memory_peak_bytes"),
             met_own_limit=attempt.memory_bytes is None or met_limit(attempt.as_row(), MEMORY),
             retries_elsewhere=self._engine.capabilities.retries_elsewhere,
         )
 
-    def _tell(self, listener: Callable[..., None], *what: object) -> None:
+    def _tries(self, running: Running) -> int:
+        """How often the job was tried by this runner."""
+        return running.attempt - self._tried_before.get(running.job.number, 0)
+
+    def _notify(self, listener: Callable[..., None], *what: object) -> None:
         try:
             listener(*what)
         except Exception as error:  # noqa: BLE001 - whoever listens must not stop the work
             self._warn(f"progress cannot be shown: {type(error).__name__}: {error}")
-
-    def _measurements(self) -> list[str] | None:
-        return None if self._options.monitoring and self.plan.monitor.enabled else ["none"]
-
-    def _measure(self) -> Measure:
-        monitor = self.plan.monitor
-        return Measure(
-            interval=monitor.interval,
-            window=monitor.interval,
-            measurements=self._measurements(),
-            keep_windows=monitor.granularity == "time_series" or monitor.generate_plots,
-        )
 
 
 def _once(warn: Callable[[str], None]) -> Callable[[str], None]:

@@ -1,4 +1,7 @@
-"""Which job starts next: those that are unblocked, fit what is free, and matter most. Starts nothing itself."""
+"""Which job starts next: of those that are unblocked, the one that matters most. Starts nothing itself.
+
+If that one does not fit, room is held back for it: others may overtake it only if they do not delay it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,7 @@ from jobmeter.engines.contract import Capacity
 from jobmeter.model import Requirement
 from jobmeter.workflow.graph import dependants
 from jobmeter.workflow.plan import Job
-
-_HAIR = 1e-9
-"""Ten jobs of 0.1 CPUs fit one, whatever binary fractions say."""
+from jobmeter.workflow.reservation import Amounts, Occupied, free_amounts, reserve
 
 
 class Blocked(NamedTuple):
@@ -22,9 +23,11 @@ class Blocked(NamedTuple):
     by: int
 
 
-_Shape = tuple[float, int, int]
-"""CPUs, bytes and GPUs that a job takes."""
-_UNBOUNDED = float("inf")
+class _Shape(NamedTuple):
+    """What jobs request that are alike: of these, the first in line is the only one to look at."""
+
+    amounts: Amounts
+    runtime: float | None
 
 
 class Scheduler:
@@ -35,18 +38,15 @@ class Scheduler:
         self._jobs = {job.number: job for job in jobs}
         self._dependants = dependants(jobs)
         self._requirements: dict[int, Requirement] = {}  # of attempts that request other than the job
-        self._cpus, self._memory, self._gpus, self._slots = (
-            _UNBOUNDED if amount is None else amount
-            for amount in (capacity.cpus, capacity.memory_bytes, capacity.gpus, capacity.slots)
-        )
+        self._free = free_amounts(capacity)
         # A job that requests nothing is taken to keep one CPU busy, or what there is if that is less.
-        self._usual_cpus = min(1.0, self._cpus)
-        self._held: dict[int, _Shape] = {}
+        self._usual_cpus = min(1.0, self._free.cpus)
+        self._held: dict[int, Occupied] = {}
         self._done = set(done)
         self._settled = set(done)  # done, cancelled, failed or blocked
         self._stopped = False
         # By what they take, so that finding one that fits does not mean to look at each.
-        self._ready: dict[_Shape, list[tuple[int, int]]] = {}
+        self._ready: dict[_Shape, list[tuple[int, tuple[float, ...], int]]] = {}
         self._needs = {
             job.number: sum(number not in self._done for number in job.blocked_by)
             for job in jobs
@@ -73,25 +73,26 @@ class Scheduler:
         """What the next attempt of a job requests."""
         return self._requirements.get(number, self._jobs[number].requirement)
 
-    def startable(self) -> Iterator[Job]:
-        """Jobs to start now; they count as running from here on."""
-        while not self._stopped and (shape := self._best()) is not None:
-            _, number = heapq.heappop(self._ready[shape])
+    def amounts(self, number: int) -> Amounts:
+        """What the next attempt of a job occupies."""
+        requirement = self.requirement(number)
+        cpus = self._usual_cpus if requirement.cpus is None else requirement.cpus
+        return Amounts(cpus, requirement.memory_bytes or 0, self._jobs[number].gpus)
+
+    def startable(self, now: float) -> Iterator[Job]:
+        """Jobs to start now, a time of any clock; they count as running from here on."""
+        while not self._stopped and (shape := self._next_shape(now)) is not None:
+            *_, number = heapq.heappop(self._ready[shape])
             if not self._ready[shape]:
                 del self._ready[shape]
-            self._hold(number, shape)
+            self._hold(number, shape, now)
             yield self._jobs[number]
 
-    def adopt(self, number: int, requirement: Requirement) -> None:
+    def adopt(self, number: int, requirement: Requirement, now: float) -> None:
         """A job that is ready runs already, whether it fits or not."""
-        shape = self._shape(number)
-        ready = self._ready[shape]
-        ready.remove((-self._jobs[number].priority, number))
-        heapq.heapify(ready)
-        if not ready:
-            del self._ready[shape]
+        self._unready(number)
         self._requirements[number] = requirement
-        self._hold(number, self._shape(number))
+        self._hold(number, self._shape(number), now)
 
     def again(self, number: int, requirement: Requirement) -> None:
         """The attempt that ran is over; another waits, with a requirement of its own."""
@@ -104,10 +105,7 @@ class Scheduler:
         self._done.add(number)
         self._settled.add(number)
         for dependant in self._dependants.get(number, ()):
-            if dependant in self._needs:
-                self._needs[dependant] -= 1
-                if self._needs[dependant] == 0 and dependant not in self._settled:
-                    self._make_ready(dependant)
+            self._need_no_more(dependant)
 
     def cancelled(self, number: int) -> None:
         """It was ended and has not failed: what needs it only waits."""
@@ -115,51 +113,76 @@ class Scheduler:
         self._settled.add(number)
 
     def failed(self, number: int) -> list[Blocked]:
-        """Give a job up, and all that needs it; these are returned."""
-        self._release(number)
+        """Give a job up, whether it runs or waits, and all that needs it; these are returned."""
+        if number in self._held:
+            self._release(number)
+        elif self._needs[number] == 0:
+            self._unready(number)
         self._settled.add(number)
         blocked = []
-        doomed = [number]
-        while doomed:
-            for dependant in self._dependants.get(doomed.pop(), ()):
-                if dependant not in self._settled:
+        ended = [number]
+        while ended:
+            at = ended.pop()
+            for dependant in self._dependants.get(at, ()):
+                if dependant in self._settled:
+                    continue
+                if self._jobs[dependant].runs_after_failure or self._jobs[at].is_action:
+                    self._need_no_more(dependant)
+                else:
                     self._settled.add(dependant)
                     blocked.append(Blocked(dependant, number))
-                    doomed.append(dependant)
+                    ended.append(dependant)
         return blocked
+
+    def _need_no_more(self, dependant: int) -> None:
+        """One of the jobs that it waits for has ended."""
+        if dependant in self._needs:
+            self._needs[dependant] -= 1
+            if self._needs[dependant] == 0 and dependant not in self._settled:
+                self._make_ready(dependant)
 
     def stop(self) -> None:
         """Start no more, also of what becomes ready from here on."""
         self._stopped = True
 
-    def _best(self) -> _Shape | None:
-        """The shape of the job that matters most of those that fit."""
-        fitting = [(heap[0], shape) for shape, heap in self._ready.items() if self._fits(shape)]
-        return min(fitting)[1] if fitting else None
-
-    def _fits(self, shape: _Shape) -> bool:
-        cpus, memory, gpus = shape
-        return cpus <= self._cpus + _HAIR and memory <= self._memory and gpus <= self._gpus and self._slots >= 1
+    def _next_shape(self, now: float) -> _Shape | None:
+        """The shape of the job that starts next: the first in line, else one that does not delay it."""
+        if not self._ready:
+            return None
+        in_line = {shape: heap[0] for shape, heap in self._ready.items()}
+        first = min(in_line, key=in_line.__getitem__)
+        if self._free.cover(first.amounts):
+            return first
+        fitting = [shape for shape in in_line if self._free.cover(shape.amounts)]
+        if not fitting:
+            return None
+        reservation = reserve(first.amounts, self._free, self._held.values(), now)
+        admitted = [shape for shape in fitting if reservation.admits(shape.amounts, shape.runtime, now)]
+        return min(admitted, key=in_line.__getitem__, default=None)
 
     def _make_ready(self, number: int) -> None:
+        heapq.heappush(self._ready.setdefault(self._shape(number), []), self._place(number))
+
+    def _unready(self, number: int) -> None:
+        shape = self._shape(number)
+        ready = self._ready[shape]
+        ready.remove(self._place(number))
+        heapq.heapify(ready)
+        if not ready:
+            del self._ready[shape]
+
+    def _place(self, number: int) -> tuple[int, tuple[float, ...], int]:
+        """Where in the line a job is: the least is first."""
         job = self._jobs[number]
-        heapq.heappush(self._ready.setdefault(self._shape(number), []), (-job.priority, number))
+        return -job.priority, job.rank, number
 
     def _shape(self, number: int) -> _Shape:
-        requirement = self.requirement(number)
-        cpus = self._usual_cpus if requirement.cpus is None else requirement.cpus
-        return cpus, requirement.memory_bytes or 0, self._jobs[number].gpus
+        return _Shape(self.amounts(number), self.requirement(number).runtime_seconds)
 
-    def _hold(self, number: int, shape: _Shape) -> None:
-        self._held[number] = shape
-        self._cpus -= shape[0]
-        self._memory -= shape[1]
-        self._gpus -= shape[2]
-        self._slots -= 1
+    def _hold(self, number: int, shape: _Shape, now: float) -> None:
+        until = None if shape.runtime is None else now + shape.runtime
+        self._held[number] = Occupied(shape.amounts, until)
+        self._free = self._free.minus(shape.amounts)
 
     def _release(self, number: int) -> None:
-        cpus, memory, gpus = self._held.pop(number)
-        self._cpus += cpus
-        self._memory += memory
-        self._gpus += gpus
-        self._slots += 1
+        self._free = self._free.plus(self._held.pop(number).amounts)

@@ -10,23 +10,27 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobmeter.byte_text import to_path, to_text
 from jobmeter.engines import DEFAULT, load_engine
 from jobmeter.engines.contract import Capacity, Ended, Engine, LeftTask, Task, Token
-from jobmeter.errors import JobmeterError, LaunchError, UsageError
+from jobmeter.errors import JobmeterError, LaunchError, StoreError, UsageError
 from jobmeter.journal.writer import RunJournal
 from jobmeter.model import Status, workflow_id
 from jobmeter.session.measuring import ignore
 from jobmeter.workflow.attempts import Attempt
+from jobmeter.workflow.auto_size import sized_plan
 from jobmeter.workflow.containers import container_runtimes
 from jobmeter.workflow.directory import RunDirectory, StoredPlan, find_run, new_run, run_ids
 from jobmeter.workflow.history import attempts_of
 from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.plan import Plan, check_fit, load_plan
-from jobmeter.workflow.plots import Plots, draw_plots
+from jobmeter.workflow.report import Written, draw_report
 from jobmeter.workflow.resume import reasons_to_run, renumber
-from jobmeter.workflow.run import Listener, Result, RunOptions, WorkflowRun
-from jobmeter.workflow.spec.read.loading import FORMATS
+from jobmeter.workflow.run import Listener, Result, WorkflowRun
+from jobmeter.workflow.samples import write_samples
+from jobmeter.workflow.spec.read.loading import is_spec
 from jobmeter.workflow.task_log import StartedTask, unended_tasks
+from jobmeter.workflow.task_maker import RunOptions
 
 Warn = Callable[[str], None]
 
@@ -42,13 +46,16 @@ class WorkflowOptions(NamedTuple):
     gpus: int | None = None
     enforce: bool = False
     monitoring: bool = True
+    redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
+    auto_size: bool = False  # request what `size` advises, and more where that was not enough
 
 
 class WorkflowListener(Listener):
     """Also called at the end of the whole workflow."""
 
     def finished(self, result: Result) -> None: ...
-    def plotted(self, plots: Plots) -> None: ...
+    def plotted(self, report: Written) -> None: ...
+    def sampled(self, path: str) -> None: ...
 
 
 class Prepared(NamedTuple):
@@ -72,10 +79,19 @@ class Prepared(NamedTuple):
         return frozenset(job.number for job in self.plan.jobs if job.number not in self.reasons)
 
 
-def prepare_run(spec: str, options: WorkflowOptions, warn: Warn = ignore) -> Prepared:
-    """A new run of the spec in a file. UsageError or LaunchError when it cannot be run; nothing was written."""
-    prepared = _prepare(load_plan(spec), options, DEFAULT)
+def prepare_run(
+    spec: str, options: WorkflowOptions, warn: Warn = ignore, *, only_changed: bool = False, dry_run: bool = False
+) -> Prepared:
+    """A new run of the spec in a file. UsageError or LaunchError when it cannot be run; nothing was written.
+
+    With `only_changed` it is the newest run that goes on, if there is one: what is up to date does not run.
+    """
+    plan = load_plan(spec)
+    if only_changed and run_ids(options.store, workflow_id(plan.name)):
+        return prepare_resume(spec, None, options, warn, dry_run=dry_run)
+    prepared = _prepare(plan, options, DEFAULT)
     _warn_of_other_spec(options.store, prepared.plan, warn)
+    _warn_of_unused(prepared, warn)
     return prepared
 
 
@@ -86,7 +102,9 @@ def prepare_resume(
     directory = find_run(options.store, workflow, run_id)
     stored_plan = directory.plan()
     plan = load_plan(_spec_path(stored_plan, workflow))
-    prepared = _prepare(plan, options, stored_plan.get("engine", DEFAULT))
+    options = _as_before(options, stored_plan)
+    prepared = _prepare(plan, options, DEFAULT)
+    _warn_of_unused(prepared, warn)
     if not dry_run:
         directory.claim()
     try:
@@ -97,7 +115,7 @@ def prepare_resume(
             plan=plan,
             directory=directory,
             before=before,
-            reasons=reasons_to_run(plan.jobs, before),
+            reasons=reasons_to_run(plan.jobs, before, directory.data, plan.user_data),
             left=unended_tasks(directory.tasks, ended),
         )
     except BaseException:
@@ -124,21 +142,45 @@ def execute(
     assert directory is not None, "it was not claimed"
     listener = listener or WorkflowListener()
     try:
-        # Also when nothing is left to do: what was may have left the spec.
-        directory.keep_plan(plan, prepared.capacity, prepared.engine_name)
+        _write_down(prepared, directory)
         if is_done(prepared):
             return Result([], {}, 0, False, 0.0, 0)
-        directory.announce()
         _end_on_other_engines(prepared, warn)
         result = run(_workflow_run(prepared, directory, listener, warn))
+        if result.succeeded:
+            directory.data.forget(name for name, data in plan.user_data.items() if data.is_ephemeral)
     finally:
         directory.release()
     listener.finished(result)
-    if plan.monitor.generate_plots and plan.monitor.enabled and options.monitoring:
+    if not plan.monitor.enabled or not options.monitoring:
+        return result
+    if (
+        plan.monitor.granularity == "time_series"
+        and (path := write_samples(directory, options.store, warn)) is not None
+    ):
+        listener.sampled(path)
+    if plan.monitor.generate_plots:
         runs = [attempt.run for attempt in (*prepared.before, *result.attempts)]
-        if (plots := draw_plots(directory, options.store, runs, warn)) is not None:
-            listener.plotted(plots)
+        if (report := draw_report(directory, options.store, runs, warn)) is not None:
+            listener.plotted(report)
     return result
+
+
+def _write_down(prepared: Prepared, directory: RunDirectory) -> None:
+    """Write the plan, who runs it, and its user data. A new run for which there is no space leaves nothing."""
+    plan, options = prepared.plan, prepared.options
+    try:
+        # Also when nothing is left to do: what was may have left the spec.
+        directory.keep_plan(plan, prepared.capacity, prepared.engine_name, options.redact, options.engine_options)
+        if is_done(prepared):
+            return
+        directory.announce()
+        if plan.user_data:
+            directory.data.prepare(plan.user_data, {name for job in plan.jobs for name in job.output_data})
+    except StoreError:
+        if prepared.reasons is None:
+            directory.remove()
+        raise
 
 
 def is_done(prepared: Prepared) -> bool:
@@ -148,6 +190,8 @@ def is_done(prepared: Prepared) -> bool:
 
 def _workflow_run(prepared: Prepared, directory: RunDirectory, listener: Listener, warn: Warn) -> WorkflowRun:
     plan, options = prepared.plan, prepared.options
+    if options.auto_size:
+        plan = sized_plan(plan, options.store, prepared.capacity, warn)
     return WorkflowRun(
         plan,
         directory,
@@ -157,6 +201,8 @@ def _workflow_run(prepared: Prepared, directory: RunDirectory, listener: Listene
             enforce=options.enforce or plan.enforce,
             monitoring=options.monitoring,
             engine=prepared.engine_name,
+            redact=options.redact,
+            label_inputs=options.auto_size,
         ),
         before=prepared.before,
         done=prepared.done,
@@ -183,6 +229,16 @@ def _prepare(plan: Plan, options: WorkflowOptions, default_engine: str) -> Prepa
     return Prepared(plan, options, name, engine, capacity)
 
 
+def _as_before(options: WorkflowOptions, stored_plan: StoredPlan) -> WorkflowOptions:
+    """With the engine, and the options of it, that the run had before, where none are given now."""
+    before = stored_plan.get("engine", DEFAULT)
+    if options.engine not in (None, before):
+        return options
+    return options._replace(
+        engine=before, engine_options={**stored_plan.get("engine_options", {}), **options.engine_options}
+    )
+
+
 def _check_bounds(options: WorkflowOptions) -> None:
     for name, amount in (("cpus", options.cpus), ("memory", options.memory_bytes)):
         if amount is not None and not 0 < amount < float("inf"):
@@ -191,18 +247,28 @@ def _check_bounds(options: WorkflowOptions) -> None:
         raise UsageError(f"--gpus: {options.gpus!r} is below 0")
 
 
+def _warn_of_unused(prepared: Prepared, warn: Warn) -> None:
+    """Say once what the spec has that nobody here uses."""
+    plan = prepared.plan
+    nodes = [*plan.node_requests.fields(), *(["num_nodes"] if any(job.num_nodes > 1 for job in plan.jobs) else [])]
+    if nodes and not prepared.engine.capabilities.has_nodes:
+        warn(f"engine {prepared.engine_name} has no nodes to request: {', '.join(nodes)} not used")
+    if plan.without_effect:
+        warn(f"without effect: {', '.join(plan.without_effect)}")
+
+
 def _warn_of_other_spec(store: str, plan: Plan, warn: Warn) -> None:
     """Workflows of one name are one, and its history that of both."""
     workflow = workflow_id(plan.name)
     runs = run_ids(store, workflow)
-    if runs and (before := RunDirectory(store, workflow, runs[-1]).plan()["spec"]) != plan.path:
+    if runs and (before := RunDirectory(store, workflow, runs[-1]).plan()["spec"]) != to_text(plan.path):
         warn(f"the last run of workflow {plan.name} was of {before}: name one of them otherwise to keep them apart")
 
 
 def _spec_path(stored_plan: StoredPlan, named: str | None) -> str:
     """Where the spec of an earlier run is now."""
-    is_spec = named is not None and named.lower().endswith(tuple(FORMATS)) and os.path.isfile(named)
-    path = str(named) if is_spec else str(stored_plan["spec"])
+    is_named = named is not None and is_spec(named) and os.path.isfile(named)
+    path = str(named) if is_named else to_path(str(stored_plan["spec"]))
     if not os.path.exists(path):
         raise UsageError(f"{path}: the spec of this workflow is gone. Name where it is: jobmeter workflow resume SPEC")
     return path

@@ -10,6 +10,7 @@ from jobmeter.analyse.outcome import in_words
 from jobmeter.model import Status
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.directory import StoredPlan
+from jobmeter.workflow.settled import SettledJob
 
 ORDER = (
     Status.COMPLETED,
@@ -55,24 +56,36 @@ class WorkflowStatus(NamedTuple):
         return "failed" if any(status in counts for status in FAILED) else "stopped"
 
 
-def status_of(plan: StoredPlan, attempts: Sequence[Attempt], *, being_run: bool) -> WorkflowStatus:
-    """The status of each job of a plan as it was kept, in its order."""
+def status_of(
+    plan: StoredPlan, attempts: Sequence[Attempt], *, being_run: bool, settled: Sequence[SettledJob] = ()
+) -> WorkflowStatus:
+    """The status of each job of a plan as it was stored, in its order; `settled` are those that were given up."""
     last = latest(list(attempts))
     if being_run:
-        # What failed under an earlier runner is what the present one is there for.
-        begun = plan["started"]
-        last = {n: each for n, each in last.items() if each.status == Status.COMPLETED or each.started >= begun}
+        # What failed and was not given up is tried again; so is what failed under an earlier runner.
+        ended = {(each.number, each.attempt) for each in settled}
+        unchanged = (Status.COMPLETED, Status.RUNNING)
+        last = {n: each for n, each in last.items() if each.status in unchanged or (n, each.attempt) in ended}
     else:
         # Nobody would notice its end: the runner is gone.
         last = {number: _lost_if_running(attempt) for number, attempt in last.items()}
     jobs = {job["job_id"]: job for job in plan["jobs"]}
-    blocked = _blocked(plan, {n for n, attempt in last.items() if attempt.status in FAILED and n in jobs})
+    # What needs a job that was cancelled with the whole workflow only waits.
+    cancelled_alone = {(each.number, each.attempt) for each in settled if each.is_cancelled_alone}
+    given_up = {
+        number
+        for number, attempt in last.items()
+        if number in jobs and (attempt.status in FAILED or (number, attempt.attempt) in cancelled_alone)
+    }
+    blocked = _blocked(plan, given_up)
     statuses = []
     for number, job in jobs.items():
         attempt = last.get(number)
         if attempt is None and number in blocked:
-            by = jobs[blocked[number]]["name"]
-            statuses.append(JobStatus(number, job["name"], "blocked", None, f"needs {by}, which failed"))
+            by = blocked[number]
+            why = "was cancelled" if last[by].status == Status.CANCELLED else "failed"
+            reason = f"needs {jobs[by]['name']}, which {why}"
+            statuses.append(JobStatus(number, job["name"], "blocked", None, reason))
         elif attempt is None:
             statuses.append(JobStatus(number, job["name"], "waiting", None, ""))
         else:
@@ -88,11 +101,15 @@ def _lost_if_running(attempt: Attempt) -> Attempt:
 
 
 def _blocked(plan: StoredPlan, failed: set[int]) -> dict[int, int]:
-    """Job → the failed one it needs, near or far."""
+    """Job → the one it needs, near or far, that was given up."""
     following: dict[int, list[int]] = {}
+    actions = {job["job_id"] for job in plan["jobs"] if job.get("is_action")}
     for job in plan["jobs"]:
+        if job.get("runs_after_failure"):
+            continue
         for needed in job["blocked_by"]:
-            following.setdefault(needed, []).append(job["job_id"])
+            if needed not in actions:
+                following.setdefault(needed, []).append(job["job_id"])
     blocked: dict[int, int] = {}
     for number in sorted(failed):
         doomed = [number]

@@ -6,15 +6,12 @@ end in the journal.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from jobmeter.engines.contract import Task, Token
-from jobmeter.errors import StoreError
-from jobmeter.journal.writer import encode
 from jobmeter.model import Requirement
+from jobmeter.workflow.line_log import LineLog, read_lines
 
 
 class StartedTask(NamedTuple):
@@ -28,20 +25,17 @@ class StartedTask(NamedTuple):
     token: Token
 
 
-class TaskLog:
+class TaskLog(LineLog):
     """Append only; any thread may."""
 
     def __init__(self, path: str, engine: str) -> None:
         """StoreError when it cannot be written."""
+        super().__init__(path)
         self._engine = engine
-        try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}") from None
 
     def add(self, task: Task, token: Token) -> None:
         """OSError when it cannot be written: then nobody would find the task again."""
-        line = encode(
+        self.append(
             {
                 "job": task.number,
                 "attempt": task.attempt,
@@ -51,18 +45,6 @@ class TaskLog:
                 "token": token,
             }
         )
-        # Appended in one piece, so that lines of several threads stay whole.
-        os.write(self._descriptor, line)
-
-    def sync(self) -> None:
-        """Have what was written survive a crash of the machine."""
-        try:
-            os.fsync(self._descriptor)
-        except OSError:
-            pass  # the journal's own sync reports a disk that fails
-
-    def close(self) -> None:
-        os.close(self._descriptor)
 
 
 def unended_tasks(path: str, ended: Collection[tuple[int, int]]) -> list[StartedTask]:
@@ -74,16 +56,8 @@ def unended_tasks(path: str, ended: Collection[tuple[int, int]]) -> list[Started
 
 
 def _read(path: str) -> Iterable[StartedTask]:
-    try:
-        with open(path, "rb") as file:
-            lines = file.readlines()
-    except FileNotFoundError:
-        return  # nothing was started
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}") from None
-    for line in lines:
+    for entry in read_lines(path):
         try:
-            entry = json.loads(line)
             yield StartedTask(
                 entry["job"],
                 entry["attempt"],
@@ -92,5 +66,5 @@ def _read(path: str) -> Iterable[StartedTask]:
                 Requirement(**entry["requirement"]),
                 entry["token"],
             )
-        except (ValueError, KeyError, TypeError):
-            continue  # torn: the machine crashed while it was written
+        except (KeyError, TypeError):
+            continue  # damaged

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import re
-import select
 import signal
-import struct
-import subprocess
-import termios
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.terminal import Terminal
 from tests.waiting import LONG
 from tests.workflow.live import Place
 
@@ -27,62 +19,6 @@ jobs:
 - {name: slow, command: "sleep 60", blocked_by: ["quick_[red]"], resource_requirements: {cpus: 1, memory: 1g}}
 - {name: last, command: "true", blocked_by: [slow]}
 """
-
-
-class Terminal:
-    """A terminal of 24 lines of 80, and a program on it."""
-
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        self.written = ""
-        self.process = subprocess.Popen(
-            command,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**environment, "TERM": "xterm"},
-            start_new_session=True,
-        )
-        os.close(slave)
-        self._open = True
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        try:
-            while self._open:
-                if select.select([self._master], [], [], 0.05)[0]:
-                    self.written += os.read(self._master, 65536).decode(errors="replace")
-        except OSError:
-            pass  # the last one who had it open closed it
-
-    def hang_up(self) -> None:
-        """What is written there from now on is an error for whoever writes it."""
-        self._open = False
-        self._reader.join()
-        os.close(self._master)
-
-    def wait_for(self, words: str) -> None:
-        until = time.monotonic() + LONG
-        while words not in self.plain:
-            assert time.monotonic() < until, f"{words!r} is not in {self.plain!r}"
-            time.sleep(0.02)
-
-    @property
-    def plain(self) -> str:
-        """All that was ever written, without what is not text."""
-        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.written)
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(LONG)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.end(signal.SIGKILL)
-        if self._open:
-            self.hang_up()
 
 
 @pytest.fixture

@@ -32,15 +32,15 @@ def spec(tmp_path: Path) -> str:
 def test_the_plan_is_told_wave_after_wave(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["workflow", "run", spec, "--dry-run", *MACHINE])
     expected = """\
-wave  id     name                 asks for            waits for            command
-   1  1      prep                 2 cpus, 1 GiB, 10m                       ./prep
-   2  2-101  train_{i:03d} × 100  1 cpu, 2 GiB, 1h    prep                 ./train 1 …
-   3  102    report               30 s                train_{i:03d} × 100  ./report
+wave  job_id  name                 requirement         blocked_by           command
+   1  1       prep                 2 cpus, 1 GiB, 10m                       ./prep
+   2  2-101   train_{i:03d} × 100  1 cpu, 2 GiB, 1h    prep                 ./train 1 …
+   3  102     report               30 s                train_{i:03d} × 100  ./report
 
 jobs       102
 longest    prep → train_001 → report (3 jobs)
 at a time  10 at most, on 10 cpus, 100 GiB
-time       10h 10m 30s at most: if every job takes the runtime it asks for
+time       10h 10m 30s at most: if every job takes the runtime it requests
 """
     assert expected == capfd.readouterr().out
 
@@ -62,7 +62,7 @@ def test_a_small_sweep_is_listed_one_by_one(spec: str, capfd: pytest.CaptureFixt
 def test_the_time_is_not_told_when_a_job_does_not_say(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path(spec).write_text(SPEC.replace(", runtime: 10m", ""))
     assert 0 == main(["workflow", "run", spec, "--dry-run", *MACHINE])
-    assert "time       not known: 1 of 102 jobs do not ask for a runtime\n" in capfd.readouterr().out
+    assert "time       not known: 1 of 102 jobs request no runtime\n" in capfd.readouterr().out
 
 
 def test_json_has_every_job_with_its_wave(spec: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobmeter.api import run_workflow
+from jobmeter.api.jobs import run_workflow
 from jobmeter.cli.main import main
 
 SPEC = """
@@ -134,3 +134,42 @@ def test_the_jobs_of_a_sweep_are_counted_by_how_they_fared(tmp_path: Path, capfd
     printed = capfd.readouterr().out
     assert "\n  n_{i} × 4  3 completed, 1 failed\n" in printed or "\n  n_{i} × 4  1 failed, 3 completed\n" in printed
     assert "  last  blocked  ← n_{i} × 4" in printed
+
+
+FILES = """
+name: Files
+files: [{name: raw, path: raw.csv}, {name: "part", path: "part_{i}.csv", parameters: {i: "1:1"}}]
+user_data: [{name: best}]
+jobs:
+- {name: make, command: "x > ${files.output.part} ${user_data.output.best}", input_files: raw}
+- {name: use, command: "x ${files.input.part} ${user_data.input.best}"}
+"""
+
+
+def test_files_stand_between_the_jobs_that_make_and_read_them(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "files.yaml"
+    path.write_text(FILES)
+
+    assert 0 == main(["workflow", "graph", str(path), "--files"])
+    assert (
+        "Files: 2 jobs, 1 dependency\n\nlevel 1\n  raw.csv\n\nlevel 2\n  make  ← raw.csv\n\n"
+        "level 3\n  part_1.csv … user data best (2 files)  ← make\n\n"
+        "level 4\n  use  ← part_1.csv … user data best (2 files)\n" == capfd.readouterr().out
+    )
+    assert 0 == main(["workflow", "graph", str(path), "--files", "--json", "--html", str(tmp_path / "g.html")])
+    assert [
+        {"path": f"{tmp_path}/part_1.csv", "made_by": 1, "read_by": [2]},
+        {"path": f"{tmp_path}/raw.csv", "read_by": [1]},
+    ] == json.loads(capfd.readouterr().out)["files"]
+    assert "raw.csv" in (tmp_path / "g.html").read_text()
+
+
+def test_files_of_a_stored_run_are_shown_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path, store = tmp_path / "files.yaml", str(tmp_path / "store")
+    path.write_text("files: [{name: f, path: f.txt}]\njobs:\n- {name: a, command: 'touch ${files.output.f}'}\n")
+    assert run_workflow(path, store=store).succeeded
+    capfd.readouterr()
+    assert 0 == main(["workflow", "graph", "--files", "--store", store])
+    assert "level 2\n  f.txt  " in capfd.readouterr().out

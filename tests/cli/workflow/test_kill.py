@@ -5,8 +5,8 @@ from __future__ import annotations
 import collections
 import json
 import os
-import pty
 import random
+import shlex
 import signal
 import subprocess
 import time
@@ -16,6 +16,7 @@ import pytest
 
 from jobmeter.launch.supervisor import GRACE
 from tests.running import workplace
+from tests.terminal import Terminal
 from tests.waiting import LONG, wait_for
 from tests.workflow.live import NOBODY, ON_BOTH_ENGINES, Place, guard_of, kill, lives, running_in
 
@@ -61,29 +62,12 @@ def test_a_signal_ends_the_jobs_and_what_they_used_is_kept(place: Place, number:
 
 def test_ctrl_c_at_a_terminal_ends_the_jobs(place: Place) -> None:
     spec = place.write(LONG_JOBS)
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(place.folder)
-        words = place.command("run", "--cpus", "2", str(spec))
-        os.execve(words[0], words, place.environment())
-    try:
-        place.await_lines("pids", 3)
-        os.write(terminal, b"\x03")
-        shown = b""
-        while chunk := read(terminal):
-            shown += chunk
-    finally:
-        os.close(terminal)
-    assert 130 == os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+    terminal = Terminal(place.command("run", "--cpus", "2", str(spec)), place.environment(), cwd=str(place.folder))
+    place.await_lines("pids", 3)
+    terminal.press("\x03")
+    assert 130 == terminal.exit_code(), terminal.plain
     assert [] == running_in(place.folder)
     assert {"a": "cancelled", "b": "cancelled", "after": "waiting"} == place.statuses()
-
-
-def read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # whoever wrote to it is gone
-        return b""
 
 
 STUBBORN = (
@@ -261,3 +245,34 @@ def test_after_twenty_kills_every_job_is_done_and_only_those_in_flight_ran_again
         assert {} == {name: begun[name] for name in jobs if not begun[name] <= 1 + in_flight[name]}
     assert all(each["cpu_seconds"] > 0 and each["memory_peak_bytes"] > 0 for each in completed)
     assert [] == running_in(place.folder)
+
+
+UNCONNECTED = """
+name: unconnected
+jobs:
+  - name: a
+    command: |
+      kill -9 $PPID
+      (setsid sh -c 'echo $$ >daemon.new; mv daemon.new daemon; exec sleep 1000' &)
+      until [ -e daemon ]; do sleep 0.01; done
+"""
+
+
+def test_a_daemon_that_nothing_connects_with_its_job_ends_with_the_workflow() -> None:
+    """Its shepherd was killed, it has a session of its own, its parent is gone, and an ordinary user has no cgroup."""
+    place = Place(Path(workplace()), NOBODY)
+    done = place.run(UNCONNECTED)
+    (daemon,) = map(int, place.lines("daemon"))
+    assert not lives(daemon), done.stderr
+    assert [] == running_in(place.folder)
+
+
+def test_children_that_the_runner_had_before_are_not_ended() -> None:
+    place = Place(Path(workplace()), NOBODY)
+    words = place.command("run", "--cpus", "2", str(place.write("name: x\njobs: [{name: a, command: 'true'}]")))
+    script = f"sleep 1000 >/dev/null 2>&1 & echo $! >before; exec {shlex.join(words)}"
+    settings = {**place.environment(), "JOBMETER_ATTEMPT": "1"}
+    subprocess.run(["sh", "-c", script], cwd=place.folder, env=settings, check=True, capture_output=True, timeout=LONG)
+    (before,) = map(int, place.lines("before"))
+    assert lives(before)
+    os.kill(before, signal.SIGKILL)

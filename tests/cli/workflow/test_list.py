@@ -19,7 +19,7 @@ def test_each_workflow_is_listed_with_its_newest_run_and_all_runs_when_asked(pla
         (each["workflow_id"], each["run_id"]) for each in place.json("list", "--all")
     ]
     shown = place.call("list").stdout.splitlines()
-    assert ["workflow", "run", "state", "started", "jobs", "spec"] == shown[0].split()
+    assert ["workflow_id", "run_id", "state", "started", "completed", "spec"] == shown[0].split()
     assert 3 == len(shown)
 
 

@@ -6,12 +6,13 @@ import io
 import pytest
 
 from jobmeter.cli.workflow.results import _row, as_json
+from jobmeter.units import without_unit
 from jobmeter.workflow.attempts import Attempt, of_row
 from tests.workflow.live import Place
 
-HEADINGS = [
-    "Job ID", "Job Name", "Attempt", "Status", "Return Code", "Wall Time", "Peak CPU %", "Avg CPU %", "Peak Mem (GB)",
-    "Avg Mem (GB)",
+FIELDS = [
+    "job_id", "name", "attempt", "status", "wall_seconds", "memory_peak_bytes", "memory_mean_bytes",
+    "cpu_peak_percent", "cpu_mean_percent", "return_code",
 ]  # fmt: skip
 SPEC = """
 name: told
@@ -30,19 +31,20 @@ def told(place: Place) -> Place:
 
 def test_each_attempt_is_a_row_with_its_figures(told: Place) -> None:
     rows = list(csv.reader(io.StringIO(told.call("results", "--csv").stdout)))
-    assert HEADINGS == rows[0]
+    assert FIELDS == rows[0]
     assert [
         ["1", "good", "1", "completed", "0"],
         ["2", "bad", "1", "failed", "9"],
         ["2", "bad", "2", "failed", "9"],
         ["3", "shot", "1", "killed", "137"],
-    ] == [row[:5] for row in rows[1:]]
-    assert all(float(row[5]) > 0 for row in rows[1:])
+    ] == [[*row[:4], row[-1]] for row in rows[1:]]
+    assert all(float(row[4]) > 0 for row in rows[1:])
+    assert [str(each["memory_peak_bytes"]) for each in told.results("told")] == [row[5] for row in rows[1:]]
 
 
 def test_the_table_has_the_same_columns(told: Place) -> None:
     heading, *rows = told.call("results").stdout.splitlines()
-    assert [] == [name for name in HEADINGS if name not in heading]
+    assert [without_unit(name) for name in FIELDS] == heading.split()
     assert 4 == len([row for row in rows if row.split()[:1] and row.split()[0].isdigit()])
 
 
@@ -87,8 +89,7 @@ def attempt(**figures: object) -> Attempt:
 
 def test_what_may_have_been_more_is_marked_for_people_and_told_to_programs() -> None:
     short = attempt(cpu_peak_percent=80.0, memory_quality="at least", cpu_quality="exact")
-    assert ("≥ 80.0", "≥ 1.000") == (_row(short)[6], _row(short)[8])
-    assert ("80.0", "1.000") == (_row(short, plain=True)[6], _row(short, plain=True)[8])
+    assert ("≥ 80 %", "≥ 1 GiB") == (_row(short)[7], _row(short)[5])
     told = as_json(short)
     assert ("at least", "exact", "at least") == (
         told["cpu_peak_quality"], told["cpu_quality"], told["memory_quality"],
@@ -97,5 +98,5 @@ def test_what_may_have_been_more_is_marked_for_people_and_told_to_programs() -> 
 
 def test_a_peak_that_was_seen_is_not_marked() -> None:
     long = attempt(cpu_peak_percent=95.0, memory_quality="exact", cpu_quality="exact")
-    assert ("95.0", "1.000") == (_row(long)[6], _row(long)[8])
+    assert ("95 %", "1 GiB") == (_row(long)[7], _row(long)[5])
     assert "cpu_peak_quality" not in as_json(long)

@@ -31,7 +31,7 @@ class Fake:
         return None if self.gone else round(self.seconds * 1e9)
 
     def memory(self) -> Memory | None:
-        return None if self.gone else Memory(self.highest, self.highest, 0, 0, 0, None)
+        return None if self.gone else Memory(self.highest, 0, 0, 0, None)
 
     def memory_peak(self) -> int | None:
         return None if self.gone else self.highest

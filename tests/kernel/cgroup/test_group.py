@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,13 +160,39 @@ def dead_pid() -> int:
 
 
 def test_sweeping_removes_only_empty_groups_of_dead_jobmeters(tmp_path: Path) -> None:
-    dead, alive = dead_pid(), os.getpid()
-    (tmp_path / f"jobmeter-{dead}-full" / "child").mkdir(parents=True)
-    for name in (f"jobmeter-{dead}-abc", f"jobmeter-{alive}-abc", f"other-{dead}-abc", "user.slice"):
+    (tmp_path / "jobmeter-7-full" / "child").mkdir(parents=True)
+    for name in ("jobmeter-7-abc", f"jobmeter-{os.getpid()}-left", "other-7-abc", "user.slice"):
         (tmp_path / name).mkdir()
+    held = cgroup.make_held(str(tmp_path / "jobmeter-7-held"))
     cgroup.remove_empty_groups(str(tmp_path))
-    left = {f"jobmeter-{dead}-full", f"jobmeter-{alive}-abc", f"other-{dead}-abc", "user.slice"}
+    # A pid says nothing: one that lives here may be another's, of another pid namespace.
+    left = {"jobmeter-7-full", "jobmeter-7-held", "other-7-abc", "user.slice"}
     assert left == set(os.listdir(tmp_path))
+    os.close(held)
+    cgroup.remove_empty_groups(str(tmp_path))
+    assert left - {"jobmeter-7-held"} == set(os.listdir(tmp_path))
+
+
+def test_a_group_is_held_however_many_sweep_while_it_is_made(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def sweep() -> None:
+        while not ended.is_set():
+            cgroup.remove_empty_groups(str(tmp_path))
+
+    sweepers = [threading.Thread(target=sweep) for _ in range(2)]
+    for sweeper in sweepers:
+        sweeper.start()
+    try:
+        for number in range(200):
+            path = tmp_path / f"jobmeter-1-{number}"
+            held = cgroup.make_held(str(path))
+            assert path.exists()
+            os.close(held)
+    finally:
+        ended.set()
+        for sweeper in sweepers:
+            sweeper.join()
 
 
 def test_sweeping_what_is_not_there_is_no_error(tmp_path: Path) -> None:
@@ -223,7 +250,7 @@ def group_v2(folder: Path, files: dict[str, str]) -> GroupV2:
 def test_a_v2_group_tells_what_its_files_say(tmp_path: Path) -> None:
     group = group_v2(tmp_path, V2_FILES)
     # Shared memory is in `file` of memory.stat and cannot be dropped: the two file lists have none of it.
-    assert Memory(30000000, 45000000, 20000000, 6000000, 4000000, 8192) == group.memory()
+    assert Memory(30000000, 20000000, 6000000, 4000000, 8192) == group.memory()
     assert Cpu(2.5, 2.0, 0.5, 0.75) == group.cpu()
     assert (2_500_000_000, 45000000, 7, 1) == (
         group.cpu_nanoseconds(),
@@ -241,7 +268,7 @@ def test_a_v2_group_of_an_old_kernel_leaves_out_what_it_lacks(tmp_path: Path) ->
     files = {name: content for name, content in V2_FILES.items() if name not in absent}
     files["cpu.stat"] = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\n"
     group = group_v2(tmp_path, files)
-    assert Memory(30000000, None, 20000000, 6000000, 4000000, None) == group.memory()
+    assert Memory(30000000, 20000000, 6000000, 4000000, None) == group.memory()
     assert Cpu(2.5, 2.0, 0.5, None) == group.cpu()
     assert (None,) * 4 == (group.pids_peak(), group.io(), group.oom_kills(), group.pressure_seconds("memory"))
 
@@ -320,7 +347,7 @@ def test_a_real_v1_group_keeps_the_peak_of_its_job(group: JobGroup) -> None:
     assert memory is not None
     assert 64 * 2**20 <= peak < 96 * 2**20
     assert memory.current < 32 * 2**20
-    assert (peak, 0) == (memory.peak, group.oom_kills())
+    assert 0 == group.oom_kills()
 
 
 @real_v1
@@ -353,7 +380,7 @@ def test_a_real_v1_group_over_its_cpu_limit_is_throttled(group: JobGroup) -> Non
     cpu = group.cpu()
     assert cpu is not None
     assert cpu.throttled is not None
-    assert cpu.throttled > 0.1
+    assert cpu.throttled > 0
 
 
 @real_v1

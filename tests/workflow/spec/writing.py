@@ -26,11 +26,16 @@ def job_of(directory: Path, fields: str) -> Job:
 
 
 def refusal_of(directory: Path, text: str | bytes, name: str = "spec.yaml") -> str:
-    """What is said about a spec that cannot be used, without the directory it is in."""
+    """What is said about a spec with one problem, without the directory it is in."""
+    (line,) = refusals_of(directory, text, name)
+    return line
+
+
+def refusals_of(directory: Path, text: str | bytes, name: str = "spec.yaml") -> list[str]:
+    """What is said about a spec that cannot be used: a line for each problem, without the directory it is in."""
     path = write(directory, text, name)
     with pytest.raises(UsageError) as refused:
         load_plan(path)
-    message = str(refused.value)
-    assert "\n" not in message
     assert refused.value.exit_code == 2
-    return message.removeprefix(f"{directory}/")
+    assert all("\n" not in line for line in refused.value.lines)
+    return [line.removeprefix(f"{directory}/") for line in refused.value.lines]

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from jobmeter.cli.shared.options import Parser, option_type
-from jobmeter.session.measuring import MeasureOptions
-from jobmeter.settings import label, resolve
+from jobmeter.cli.shared.options import Parser, add_share_option, add_store_option, option_type
+from jobmeter.cli.shared.output import warn
+from jobmeter.light_typing import TYPE_CHECKING
+from jobmeter.session.enclosing_run import enclosing_label
+from jobmeter.session.measuring import USUAL, MeasureOptions
+from jobmeter.settings import Configuration, label
+
+if TYPE_CHECKING:
+    from jobmeter.session.metrics import MetricFiles
 
 
 def add_measure_options(parser: Parser) -> None:
@@ -15,23 +21,54 @@ def add_measure_options(parser: Parser) -> None:
     labels = option_type("--label", label)
     add("--label", metavar="KEY=VALUE", action="append", default=[], type=labels, help="a label; may be given again")
     add("--interval", metavar="TIME", help="time between samples (default 1s; the first ones come faster)")
-    add("--window", metavar="TIME", help="time between lines of the journal (default 10s)")
+    windows = "time between lines of the journal (default: 15 ms at first, growing with the run up to 10s)"
+    add("--window", metavar="TIME", help=windows)
     add("--measurements", metavar="KEYS", help="keys, globs, `default`, `all` or `none`, with commas; -KEY excludes")
+    add("--threads", action="store_true", help="measure threads one by one, and instructions where they are counted")
     add("--per-process", action="store_true", help="store the figures of every process in the journal")
     add("--report", metavar="FILE", help="write the run record, as JSON, to FILE")
-    add("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
+    add_store_option(parser)
+    add_share_option(parser)
     add("--quiet", action="store_true", help="print no summary")
 
 
 def measure_options(options: argparse.Namespace) -> MeasureOptions:
     """What `add_measure_options` added, with the environment and configuration files as defaults."""
+    settings = Configuration(warn)
+    store = settings.resolve("store", options.store)
+    if (options.share_group or settings.resolve("share_group")) is not None:
+        from jobmeter.cli.shared.sharing import share  # by those who share
+
+        share(store, options.share_group)
+    window = settings.resolve("window", options.window)
     return MeasureOptions(
         name=options.name,
-        labels=dict(options.label),
-        interval=resolve("interval", options.interval),
-        window=resolve("window", options.window),
-        measurements=resolve("measurements", options.measurements),
-        store=resolve("store", options.store),
+        labels={**enclosing_label(), **dict(options.label)},
+        interval=settings.resolve("interval", options.interval),
+        window=USUAL.window if window is None else window,
+        fine_windows=window is None,
+        measurements=_with_threads(settings.resolve("measurements", options.measurements), options.threads),
+        from_file=settings.is_from_file("measurements", options.measurements),
+        store=store,
         per_process=options.per_process,
         whole_process=True,
+        redact=settings.resolve("redact"),
+        metric_files=_metric_files(vars(options).get("metrics")),
     )
+
+
+def _with_threads(patterns: list[str] | None, threads: bool) -> list[str] | None:
+    """What is measured, with threads; counters of instructions are globs: where there are none, the job runs."""
+    if not threads:
+        return patterns
+    chosen = patterns or ["default"]
+    first = [] if any(not pattern.startswith("-") for pattern in chosen) else ["default"]
+    return [*first, *chosen, "thread_*", "perf_instruction*", "perf_cycle*"]
+
+
+def _metric_files(path: str | None) -> MetricFiles | None:
+    if path is None:
+        return None
+    from jobmeter.session.metrics import MetricFiles  # by those who have metrics
+
+    return MetricFiles(file=path)

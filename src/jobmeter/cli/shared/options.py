@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
 
 from jobmeter.errors import OptionRefused, UsageError
+from jobmeter.light_typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,11 +23,20 @@ class Parser(argparse.ArgumentParser):
             formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100, max_help_position=26),
         )
 
+    described: list[Parser] | None = None
+    """Where a parser goes that shall print its help: for those who need the options themselves."""
+
+    def print_help(self, file: Any = None) -> None:
+        if Parser.described is not None:
+            Parser.described.append(self)
+            return
+        sys.stdout.write(self.format_help())  # argparse would ignore that it cannot be written
+
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments:"):
             from jobmeter.suggestion import suggest  # late: few runs need it
 
-            option = message.split()[2]
+            option = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
             message = f"{option}: unknown option. {suggest(option.partition('=')[0], self._option_string_actions, '')}"
         elif message == "argument --measurements: expected one argument":
             message = "--measurements: what to measure is missing. Exclusions alone are written --measurements=-KEY"
@@ -46,6 +56,22 @@ def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any
     return convert
 
 
+def percentage(words: str) -> float:
+    """5.0 for `5` and `5%`; UsageError for what is no number of 0 or more."""
+    try:
+        percent = float(words.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent < float("inf"):
+        raise UsageError(f"{words!r} is not a percentage")
+    return percent
+
+
+def fraction(words: str) -> float:
+    """0.05 for `5` and `5%`."""
+    return percentage(words) / 100
+
+
 def refuse_words(arguments: Iterable[str], names: Iterable[str], why: str) -> None:
     """OptionRefused for the first of these options, of another command, among the arguments."""
     for word in arguments:
@@ -59,3 +85,13 @@ def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) ->
     for name in names:
         if getattr(options, name.replace("-", "_")) not in (None, False, []):
             raise OptionRefused(f"--{name}: {why}")
+
+
+def add_store_option(parser: Parser | argparse._ArgumentGroup) -> None:
+    parser.add_argument("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
+
+
+def add_share_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--share-group", metavar="GROUP", help="open the store, with all its runs, to the members of GROUP"
+    )

@@ -1,14 +1,22 @@
-"""What commands print and write: data to stdout or a file, messages to stderr."""
+"""What commands print and write: data to stdout or a file, messages to stderr.
+
+All that is printed goes through here, or through `console`: whatever a job, a file or a record is called, it cannot
+control the terminal. Lines are one line each; what would end them is spelt out.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from jobmeter.byte_text import json_text
 from jobmeter.errors import UsageError
+from jobmeter.light_typing import TYPE_CHECKING, Any
+from jobmeter.links import Refused, open_output, output_path
 from jobmeter.record.build import as_json
-from jobmeter.report.run import summary_lines
+from jobmeter.terminal import printable
+from jobmeter.working_directory import absolute_path
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
@@ -16,40 +24,114 @@ if TYPE_CHECKING:
 
 def check_report(path: str | None) -> None:
     """UsageError, before the job starts, when its report could not be written."""
-    if path is None:
-        return
-    directory = os.path.dirname(os.path.abspath(path))
+    if path is not None:
+        check_output("--report", path)
+
+
+def check_output(option: str, path: str) -> None:
+    """UsageError, before any work, when a file that an option names could not be written."""
+    try:
+        output_path(path)
+    except Refused as error:
+        raise UsageError(f"{option}: {error.filename}: {error.strerror}. Name another file.") from None
+    directory = os.path.dirname(absolute_path(path))
     place = path if os.path.exists(path) else directory
     if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(place, os.W_OK):
         raise UsageError(
-            f"--report: {path}: cannot be written there. Name a file in a directory that you may write to."
+            f"{option}: {path}: cannot be written there. Name a file in a directory that you may write to."
         )
 
 
-def write_report(path: str | None, record: Record) -> None:
+def write_report(path: str | None, record: Record, journal: str | None) -> None:
+    """Write the record with its findings; `journal` is where its windows are."""
     if path is None:
         return
+    from jobmeter.report.record import windows_for_findings, with_findings  # late: few runs write a report
+
+    reported = with_findings(record, windows_for_findings(journal, record))
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(as_json(record) + "\n")
+        with open(open_output(path), "w", encoding="utf-8") as file:
+            file.write(as_json(reported) + "\n")
     except OSError as error:
         warn(f"no report: {path}: {error.strerror}")
 
 
 def print_summary(record: Record, journal: str | None) -> None:
-    print_to_stderr("\n".join(summary_lines(record, journal)))
+    from jobmeter.report.run import HANGING, summary_lines  # late: not with --quiet
+
+    print_to_stderr(summary_lines(record, journal), HANGING)
 
 
 def warn(message: str) -> None:
-    print_to_stderr(f"jobmeter: {message}")
+    print_to_stderr([f"jobmeter: {message}"])
 
 
-def print_to_stderr(text: str) -> None:
-    """Print lines for people, on stderr."""
+def print_line(line: str = "") -> None:
+    """Print a line for people, on stdout."""
+    print_lines([line])
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines for people, on stdout."""
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON, on stdout."""
+    sys.stdout.write(json_text(value, indent=indent) + "\n")
+
+
+def print_to_stderr(lines: Iterable[str], indent: int = 2) -> None:
+    """Print lines for people, on stderr: what a terminal has no room for goes on below, so many columns further in."""
+    before = _CLEAR_LINE if _passing_line.text else ""
+    _passing_line.text = ""
+    pieces: Iterable[str] = map(printable, lines)
+    width = stderr_width()
+    if width is not None:
+        from jobmeter.report.wrapping import wrap  # late: a pipe has each line as it is
+
+        pieces = (piece for line in pieces for piece in wrap(line, width, indent))
+    _write_to_stderr(before + "".join(f"{piece}\n" for piece in pieces))
+
+
+def stderr_width() -> int | None:
+    """None where it is no terminal, or one that does not know."""
+    try:
+        return os.get_terminal_size(2).columns or None
+    except OSError:
+        return None
+
+
+class _PassingLine:
+    """What `show_passing_line` shows now."""
+
+    text = ""
+
+
+_passing_line = _PassingLine()
+_CLEAR_LINE = "\r\x1b[K"
+
+
+def show_passing_line(line: str) -> None:
+    """Show a line on a terminal until the next one, or anything else, takes its place; an empty one clears it.
+
+    Where stderr is no terminal, nothing is printed.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        return
+    width = stderr_width() or 80
+    text = printable(line)
+    text = text if len(text) < width else f"{text[: max(width - 2, 0)]}…"
+    if text != _passing_line.text:
+        _passing_line.text = text
+        _write_to_stderr(_CLEAR_LINE + text)
+
+
+def _write_to_stderr(text: str) -> None:
     if sys.stderr is None:
         return  # closed when we started; descriptor 2 may be a file of ours by now
     try:
         # In one piece, so that it is not mixed with what others write there.
-        os.write(2, f"{text}\n".encode(errors="backslashreplace"))
+        os.write(2, text.encode(getattr(sys.stderr, "encoding", None) or "utf-8", "backslashreplace"))
     except OSError:
         pass  # stderr is closed or full: there is nowhere to print

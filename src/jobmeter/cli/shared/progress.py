@@ -1,24 +1,45 @@
-"""Progress of long work: a line on a terminal, nothing in a pipe."""
+"""Progress of long work: a line on a terminal that goes away, nothing in a pipe."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from jobmeter.cli.shared.output import show_passing_line
+
 Item = TypeVar("Item")
-_OFTEN = 500
+_PAUSE = 0.1
+"""Seconds between two changes of the line: more often, nobody can read it."""
 
 
-def counted(items: Iterable[Item], label: str) -> Iterator[Item]:
-    """The items as they are made, with a line on stderr that shows how many there were so far."""
-    if not sys.stderr.isatty():
-        yield from items
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """A function that shows a line in place of the one before; at the end the last one goes away."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda line: None
         return
-    from rich.console import Console
+    next_time = 0.0
 
-    with Console(stderr=True).status(label) as status:
+    def show(line: str) -> None:
+        nonlocal next_time
+        now = time.monotonic()
+        if now >= next_time:
+            next_time = now + _PAUSE
+            show_passing_line(line)
+
+    try:
+        yield show
+    finally:
+        show_passing_line("")
+
+
+def counted(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
+    """The items as they are made, with a line that shows how many there were so far, of how many."""
+    of = "" if total is None else f" of {total:,}"
+    with progress() as show:
         for number, item in enumerate(items, start=1):
             yield item
-            if number % _OFTEN == 0:
-                status.update(f"{label}: {number:,}")
+            show(f"{label}: {number:,}{of}")

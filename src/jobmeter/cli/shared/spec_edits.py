@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobmeter.cli.shared.options import Parser
 from jobmeter.errors import UsageError
 from jobmeter.model import Requirement
+from jobmeter.terminal import data_output, printable
+from jobmeter.working_directory import near_path
 
 if TYPE_CHECKING:
     from jobmeter.analyse.stored_run import StoredRun
@@ -72,9 +73,10 @@ def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewr
         before = file.read()
     after = rewrite_requirements(plan.path, sizes)
     changes = _changes(plan, make_plan(parse_document(plan.path, after)))
-    if after != before and not diff:
+    written = after != before and not diff
+    if written:
         write_spec(plan.path, after)
-    return Rewritten(plan.path, unified_diff(_near(plan.path), before, after), changes, after != before and not diff)
+    return Rewritten(plan.path, unified_diff(near_path(plan.path), before, after), changes, written)
 
 
 def unified_diff(path: str, before: str, after: str) -> str:
@@ -92,12 +94,6 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _near(path: str) -> str:
-    """Relative to the present directory, if it is below it."""
-    near = os.path.relpath(path)
-    return path if near.startswith("..") else near
-
-
 def print_rewritten(done: Rewritten, *, diff: bool) -> None:
     """The diff goes to stdout, what was written to stderr."""
     from jobmeter.cli.shared.output import warn
@@ -105,7 +101,10 @@ def print_rewritten(done: Rewritten, *, diff: bool) -> None:
     if not done.diff:
         warn(f"{done.path}: nothing to change")
     elif diff:
-        print(_coloured(done.diff) if sys.stdout.isatty() else done.diff, end="")
+        if sys.stdout.isatty():
+            sys.stdout.write(_coloured(done.diff))
+        else:
+            data_output().write(done.diff)  # as it is: `patch` reads it
     else:
         warn(f"{done.path}: rewritten")
         for change in done.changes:
@@ -114,18 +113,21 @@ def print_rewritten(done: Rewritten, *, diff: bool) -> None:
 
 def _coloured(diff: str) -> str:
     return "".join(
-        f"{_COLOURS[line[0]]}{line.rstrip()}\033[0m\n" if line[0] in _COLOURS else line for line in _lines(diff)
+        f"{_COLOURS[line[0]]}{printable(line.rstrip())}\033[0m\n"
+        if line[0] in _COLOURS
+        else f"{printable(line.rstrip())}\n"
+        for line in _lines(diff)
     )
 
 
 def _changes(before: Plan, after: Plan) -> list[str]:
     """The changed requests, by step: a requirement that several steps share changes for all of them."""
-    from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME
+    from jobmeter.analyse.resource import RESOURCES
     from jobmeter.report.size import quantity
 
     changes: dict[str, None] = {}
     for old, new in zip(before.jobs, after.jobs):
-        for resource in (CPU, MEMORY, RUNTIME):
+        for resource in RESOURCES:
             was, now = (getattr(job.requirement, resource.field) for job in (old, new))
             if was != now:
                 words = "not requested" if was is None else quantity(was, resource)

@@ -13,10 +13,13 @@ from jobmeter.suggestion import suggest
 COMMANDS = {
     "run": Command("run the jobs of a spec, each as soon as it may", "jobmeter.cli.workflow.run"),
     "resume": Command("run what is missing, changed or failed", "jobmeter.cli.workflow.resume"),
-    "status": Command("tell how far a workflow is", "jobmeter.cli.workflow.status"),
-    "results": Command("tell what each job used, attempt by attempt", "jobmeter.cli.workflow.results"),
+    "validate": Command("report all that is wrong with specs, and where", "jobmeter.cli.workflow.validate"),
+    "convert": Command("write a spec in another format, or make one from a graph", "jobmeter.cli.workflow.convert"),
+    "status": Command("show how far a workflow is", "jobmeter.cli.workflow.status"),
+    "results": Command("show what each job used, attempt by attempt", "jobmeter.cli.workflow.results"),
+    "logs": Command("print what a job wrote, also while it runs", "jobmeter.cli.workflow.logs"),
     "list": Command("list the workflows that were run", "jobmeter.cli.workflow.list_"),
-    "cancel": Command("end a workflow that is being run", "jobmeter.cli.workflow.cancel"),
+    "cancel": Command("end a workflow that is being run, or one job of it", "jobmeter.cli.workflow.cancel"),
     "graph": Command("draw which job needs which", "jobmeter.cli.workflow.graph"),
 }
 """Name → help and the module whose `main(arguments)` does it."""
@@ -25,7 +28,7 @@ COMMANDS = {
 def main(arguments: list[str]) -> int:
     _fill_standard_streams()
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(usage(), file=sys.stdout if arguments else sys.stderr)
+        (sys.stdout if arguments else sys.stderr).write(f"{usage()}\n")
         return 0 if arguments else 2
     command = COMMANDS.get(arguments[0])
     if command is None:
@@ -47,11 +50,11 @@ def usage() -> str:
         [
             "usage: jobmeter workflow COMMAND [options]",
             "",
-            "Runs jobs that are written down with what each needs, and tells which asked for too little or too much.",
+            "Runs the jobs of a spec, and reports which requested too little or too much.",
             "",
             *(f"  {name:<{width}}{command.help}" for name, command in COMMANDS.items()),
             "",
-            "`jobmeter workflow COMMAND --help` tells more of each.",
+            "`jobmeter workflow COMMAND --help` shows its options.",
         ]
     )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import termios
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 
+from jobmeter.cli.shared.console import TextConsole
 from jobmeter.cli.workflow.screen import screen_lines
 from jobmeter.workflow.progress import Progress
 
@@ -43,16 +45,22 @@ class _Terminal:
         return getattr(self._stream, name)
 
 
-def _without_echo_of_control() -> list[Any] | None:
-    """Have the terminal not write `^C`, which would move what is shown; returns its settings as they were."""
+@contextlib.contextmanager
+def quiet_control_keys(stream: IO[str]) -> Iterator[None]:
+    """Have the terminal not write `^C`, which would move what is shown."""
     try:
-        before = termios.tcgetattr(sys.stderr)
-        now = termios.tcgetattr(sys.stderr)
+        before = termios.tcgetattr(stream)
+        now = termios.tcgetattr(stream)
         now[3] &= ~termios.ECHOCTL
-        termios.tcsetattr(sys.stderr, termios.TCSADRAIN, now)
+        termios.tcsetattr(stream, termios.TCSADRAIN, now)
     except (termios.error, OSError, ValueError):
-        return None
-    return before
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(stream, termios.TCSADRAIN, before)
 
 
 class Display:
@@ -60,7 +68,7 @@ class Display:
 
     def __init__(self, run: WorkflowRun, done: int) -> None:
         """`done` is the number of jobs that were done before it began."""
-        self.console = Console(file=cast("IO[str]", _Terminal(sys.stderr)), highlight=False)
+        self.console = TextConsole(cast("IO[str]", _Terminal(sys.stderr)))
         self._name = run.plan.name
         self._progress = Progress(run, done)
         self._live = Live(
@@ -69,13 +77,14 @@ class Display:
             refresh_per_second=_PER_SECOND,
             transient=True,
             vertical_overflow="crop",
-            # What is told while jobs run goes through the console.
+            # What is printed while jobs run goes through the console.
             redirect_stdout=False,
             redirect_stderr=False,
         )
 
     def __enter__(self) -> Display:
-        self._echo = _without_echo_of_control()
+        self._keys = quiet_control_keys(sys.stderr)
+        self._keys.__enter__()
         self._live.start()
         return self
 
@@ -83,9 +92,7 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.stop()
-        if self._echo is not None:
-            with contextlib.suppress(termios.error):  # the terminal is gone
-                termios.tcsetattr(sys.stderr, termios.TCSADRAIN, self._echo)
+        self._keys.__exit__(None, None, None)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from screen_lines(self._name, self._progress.look(), options.max_width, options.size.height)

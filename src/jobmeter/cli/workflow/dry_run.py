@@ -1,23 +1,33 @@
-"""The plan of `workflow run --dry-run`: what would start when, what it asks for and what it waits for."""
+"""The plan of `workflow run --dry-run`: what would start when, what it requests and what it waits for."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from jobmeter.byte_text import to_text
+from jobmeter.cli.shared.output import print_json, print_line
 from jobmeter.cli.shared.tables import print_table
-from jobmeter.cli.workflow.requirement_text import asked_in_words, duration_in_words
 from jobmeter.engines.contract import Capacity
-from jobmeter.report.table import printable
+from jobmeter.report.table_layout import Column
 from jobmeter.units import text
 from jobmeter.workflow.forecast import Forecast, forecast
 from jobmeter.workflow.graph import critical_path, order
 from jobmeter.workflow.plan import Job, Plan
+from jobmeter.workflow.requirement_text import duration_in_words, requirement_in_words
 
 _FEW = 10
 """Jobs of a sweep that are listed one by one; more of them are one line."""
 _MOST_NAMES = 3
+_COLUMNS = (
+    Column("wave", "count"),
+    Column("job_id", essential=True),
+    Column("name", essential=True, shortens=True),
+    Column("requirement"),
+    Column("blocked_by", shortens=True),
+    Column("command", shortens=True),
+)
+"""As the JSON calls them."""
 _LONGEST = 200
 """Letters of a command in a line."""
 
@@ -43,22 +53,21 @@ def print_plan(plan: Plan, capacity: Capacity) -> None:
     """Print the plan for a person, on stdout: wave after wave, then what it takes as a whole."""
     rows = _rows(plan.jobs)
     names = {job.number: row.name for row in rows for job in row.jobs}
-    headings, units = ("wave", "id", "name", "asks for", "waits for", "command"), ("count", *["text"] * 5)
     cells = [
         [
             str(row.wave),
             row.number,
             row.name,
-            asked_in_words(row.jobs[0].requirement),
+            requirement_in_words(row.jobs[0].requirement),
             _named(row.jobs, names),
             _one_line(row.jobs[0].script),
         ]
         for row in rows
     ]
-    print_table(headings, units, cells, may_be_cut=("name", "waits for", "command"))
-    print()
+    print_table(_COLUMNS, cells)
+    print_line()
     for what, words in _totals(plan.jobs, capacity):
-        print(f"{what:<11}{printable(words)}")
+        print_line(f"{what:<11}{words}")
 
 
 def print_plan_json(plan: Plan, capacity: Capacity) -> None:
@@ -67,7 +76,7 @@ def print_plan_json(plan: Plan, capacity: Capacity) -> None:
     expected = forecast(plan.jobs, capacity)
     about = {
         "name": plan.name,
-        "spec": plan.path,
+        "spec": to_text(plan.path),
         "capacity": capacity.known(),
         "total_jobs": len(plan.jobs),
         "longest_chain": critical_path(plan.jobs, _weights(plan.jobs)),
@@ -81,7 +90,7 @@ def print_plan_json(plan: Plan, capacity: Capacity) -> None:
             "step": job.step,
             "wave": waves[job.number],
             "command": job.script,
-            "cwd": job.directory,
+            "cwd": to_text(job.directory),
             "requirement": job.requirement.requested(),
             "blocked_by": list(job.blocked_by),
             "priority": job.priority,
@@ -89,7 +98,7 @@ def print_plan_json(plan: Plan, capacity: Capacity) -> None:
         for job in _sorted(plan.jobs, waves)
     ]
     fields = {name: value for name, value in about.items() if value is not None}
-    print(json.dumps({**fields, "jobs": jobs}, indent=2))
+    print_json({**fields, "jobs": jobs})
 
 
 def _rows(jobs: Sequence[Job]) -> list[_Row]:
@@ -134,7 +143,7 @@ def _one_line(script: str) -> str:
 
 
 def _weights(jobs: Iterable[Job]) -> dict[int, float]:
-    """For the longest chain: by the time asked for where all say it, else every job counts the same."""
+    """For the longest chain: by the runtime requested where all request one, else every job counts the same."""
     runtimes = {job.number: job.requirement.runtime_seconds for job in jobs}
     requested = {number: seconds for number, seconds in runtimes.items() if seconds is not None}
     return requested if len(requested) == len(runtimes) else dict.fromkeys(runtimes, 1.0)
@@ -163,6 +172,7 @@ def _totals(jobs: Sequence[Job], capacity: Capacity) -> list[tuple[str, str]]:
 
 def _time(expected: Forecast, jobs: int) -> str:
     if expected.seconds is not None:
-        return f"{duration_in_words(expected.seconds)} at most: if every job takes the runtime it asks for"
-    untold = "no job asks" if expected.untold == jobs else f"{expected.untold:,} of {jobs:,} jobs do not ask"
-    return f"not known: {untold} for a runtime"
+        return f"{duration_in_words(expected.seconds)} at most: if every job takes the runtime it requests"
+    without = expected.without_runtime
+    which = "no job requests a" if without == jobs else f"{without:,} of {jobs:,} jobs request no"
+    return f"not known: {which} runtime"

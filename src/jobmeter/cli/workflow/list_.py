@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from jobmeter.cli.shared.filters import add_store_option
-from jobmeter.cli.shared.options import Parser
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.options import Parser, add_store_option
+from jobmeter.cli.shared.output import print_json, warn
 from jobmeter.cli.shared.tables import print_table
 from jobmeter.errors import StoreError
 from jobmeter.model import Status
 from jobmeter.report.table import local_time
+from jobmeter.report.table_layout import Column
 from jobmeter.settings import resolve
 from jobmeter.workflow.directory import all_runs
 from jobmeter.workflow.history import StoredRun, attempts_of
+
+_COLUMNS = (
+    Column("workflow_id", essential=True, shortens=True),
+    Column("run_id", "count", essential=True),
+    Column("state"),
+    Column("started", "time"),
+    Column("completed", "count"),
+    Column("spec", shortens=True),
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -31,11 +39,10 @@ def main(arguments: list[str]) -> int:
         except StoreError as error:
             warn(str(error))
     if options.json:
-        print(json.dumps(found, indent=2))
+        print_json(found)
     elif not found:
         warn("no workflow was run yet. `jobmeter workflow run SPEC` runs one.")
     else:
-        headings = ("workflow", "run", "state", "started", "jobs", "spec")
         rows = [
             [
                 str(entry["workflow_id"]),
@@ -47,7 +54,7 @@ def main(arguments: list[str]) -> int:
             ]
             for entry in found
         ]
-        print_table(headings, ("text", "count", "text", "time", "count", "text"), rows, may_be_cut=("spec",))
+        print_table(_COLUMNS, rows)
     return 0
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobmeter.cli.shared.options import Parser, option_type
+from jobmeter.cli.shared.options import Parser, add_share_option, add_store_option, option_type
+from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.sharing import share
 from jobmeter.engines import load_engine
-from jobmeter.settings import positive_bytes, positive_number, positive_whole_number, resolve, whole_number
+from jobmeter.settings import cpu_number, positive_bytes, positive_whole_number, resolve, whole_number
 from jobmeter.workflow.service import WorkflowOptions
 
 _ENGINE_OPTION = "engine_option_"
@@ -19,20 +21,22 @@ def parse_run_options(parser: Parser, arguments: Sequence[str], *, default_engin
     add = parser.add_argument
     engine = f"where jobs run (default: {default_engine}; `jobmeter doctor` lists the engines)"
     add("--engine", metavar="NAME", help=engine)
-    cpus = option_type("--cpus", positive_number)
+    cpus = option_type("--cpus", cpu_number)
     add("--cpus", metavar="N", type=cpus, help="CPUs that jobs may request together (default: the machine's)")
     memory = option_type("--memory", positive_bytes)
     add("--memory", metavar="SIZE", type=memory, help="memory they may request together (default: the machine's)")
     add("--gpus", metavar="N", type=option_type("--gpus", whole_number), help="GPUs they may request together")
     add("--enforce", action="store_true", help="make what jobs request a hard limit, and end those that exceed it")
+    add("--auto-size", action="store_true", help="request what `jobmeter size` advises; try again what ran out of it")
     add("--no-resource-monitoring", action="store_true", help="measure nothing but time and exit code")
-    add("--store", metavar="DIR", help="where runs are stored (default: the XDG data directory)")
+    add_store_option(parser)
+    add_share_option(parser)
     add("--quiet", action="store_true", help="print no progress and no summary")
-    _add_engine_options(parser, arguments)
+    add_engine_options(parser, arguments)
     return parser.parse_args(arguments)
 
 
-def _add_engine_options(parser: Parser, arguments: Sequence[str]) -> None:
+def add_engine_options(parser: Parser, arguments: Sequence[str]) -> None:
     """An engine describes its options in its own file, so they are known once it is named."""
     named = Parser("", "")
     named.add_argument("--engine")
@@ -52,20 +56,28 @@ def add_workflow_argument(parser: Parser) -> None:
     parser.add_argument("--run-id", metavar="N", type=number, help="which of its runs (default: the newest)")
 
 
-def workflow_options(options: argparse.Namespace) -> WorkflowOptions:
-    """What `parse_run_options` parsed, as the service takes it."""
-    engine_options = {
+def engine_options(options: argparse.Namespace) -> dict[str, str]:
+    """The options of the engine that were given."""
+    return {
         name.removeprefix(_ENGINE_OPTION): value
         for name, value in vars(options).items()
         if name.startswith(_ENGINE_OPTION) and value is not None
     }
+
+
+def workflow_options(options: argparse.Namespace) -> WorkflowOptions:
+    """What `parse_run_options` parsed, as the service takes it."""
+    store = resolve("store", options.store, warn)
+    share(store, options.share_group)
     return WorkflowOptions(
-        store=resolve("store", options.store),
+        store=store,
         engine=options.engine,
-        engine_options=engine_options,
+        engine_options=engine_options(options),
         cpus=options.cpus,
         memory_bytes=options.memory,
         gpus=options.gpus,
         enforce=options.enforce,
         monitoring=not options.no_resource_monitoring,
+        redact=resolve("redact", None, warn),
+        auto_size=options.auto_size,
     )

@@ -3,50 +3,54 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
-import sys
 
+from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.analyse.overuse import is_at_least
-from jobmeter.analyse.resource import CPU, MEMORY, Resource
-from jobmeter.cli.shared.options import Parser
-from jobmeter.cli.shared.output import warn
+from jobmeter.analyse.resource import CPU, MEMORY
+from jobmeter.cli.shared.options import Parser, add_store_option
+from jobmeter.cli.shared.output import print_json, warn
 from jobmeter.cli.shared.tables import print_table
 from jobmeter.cli.workflow.options import add_workflow_argument
+from jobmeter.exchange.csv_writer import CsvWriter
 from jobmeter.model import Quality
+from jobmeter.report.table_layout import Column
 from jobmeter.settings import resolve
-from jobmeter.units import text
+from jobmeter.terminal import data_output
+from jobmeter.units import text, without_unit
 from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.history import stored_run
 
-_GB = 2.0**30
-_COLUMNS = (
-    ("Job ID", "count"),
-    ("Job Name", "text"),
-    ("Attempt", "count"),
-    ("Status", "text"),
-    ("Return Code", "count"),
-    ("Wall Time", "seconds"),
-    ("Peak CPU %", "percent"),
-    ("Avg CPU %", "percent"),
-    ("Peak Mem (GB)", "bytes"),
-    ("Avg Mem (GB)", "bytes"),
+_FIGURES = (
+    ("wall_seconds", "seconds"),
+    ("memory_peak_bytes", "bytes"),
+    ("memory_mean_bytes", "bytes"),
+    ("cpu_peak_percent", "percent"),
+    ("cpu_mean_percent", "percent"),
 )
+_COLUMNS = (
+    Column("job_id", "count", essential=True),
+    Column("name", essential=True, shortens=True),
+    Column("attempt", "count", essential=True),
+    Column("status"),
+    *(Column(without_unit(name), unit) for name, unit in _FIGURES),
+    Column("return_code", "count"),
+)
+_CSV_FIELDS = (*(column.name for column in _COLUMNS[:4]), *(name for name, _ in _FIGURES), "return_code")
+"""Those of the JSON, whose numbers are in base units."""
 
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     stored = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
-    headings, units = zip(*_COLUMNS)
     if options.json:
         about = {"workflow_id": stored.directory.workflow, "run_id": stored.directory.run_id}
-        print(json.dumps({**about, "results": [as_json(each) for each in stored.attempts]}, indent=2))
+        print_json({**about, "results": [as_json(each) for each in stored.attempts]})
     elif options.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(headings)
-        writer.writerows(_row(each, plain=True) for each in stored.attempts)
+        writer = CsvWriter(data_output())
+        writer.writerow(_CSV_FIELDS)
+        writer.writerows([as_json(each).get(name, "") for name in _CSV_FIELDS] for each in stored.attempts)
     else:
-        print_table(headings, units, [_row(each) for each in stored.attempts], may_be_cut=("Job Name",))
+        print_table(_COLUMNS, [_row(each) for each in stored.attempts])
     return 0
 
 
@@ -55,11 +59,12 @@ def as_json(attempt: Attempt) -> dict[str, object]:
     entry = attempt._asdict()
     outcome = entry.pop("outcome")
     del entry["fingerprint"]
+    entry.update({figure.name: value for figure, value in zip(HEADLINE, entry.pop("figures"))})
     entry["job_id"] = entry.pop("number")
-    asked = {name: entry.pop(name) for name in ("cpus", "memory_bytes", "runtime_seconds")}
+    requirement = {name: entry.pop(name) for name in ("cpus", "memory_bytes", "runtime_seconds")}
     entry = {**entry, "status": outcome.status, "return_code": _return_code(attempt), "signal": outcome.signal}
-    entry["requirement"] = {name: value for name, value in asked.items() if value is not None}
-    if attempt.cpu_peak_percent is not None and is_at_least(attempt.as_row(), CPU):
+    entry["requirement"] = {name: value for name, value in requirement.items() if value is not None}
+    if attempt.figure("cpu_peak_percent") is not None and is_at_least(attempt.as_row(), CPU):
         entry["cpu_peak_quality"] = Quality.AT_LEAST.value
     return {name: value for name, value in entry.items() if value is not None}
 
@@ -70,40 +75,29 @@ def _return_code(attempt: Attempt) -> int | None:
     return None if outcome.exit_code is None and outcome.signal is None else outcome.shell_code
 
 
-def _row(attempt: Attempt, *, plain: bool = False) -> list[str]:
+def _row(attempt: Attempt) -> list[str]:
     code = _return_code(attempt)
-    wall = attempt.wall_seconds
+    row = attempt.as_row()
+    at_least = [resource.used for resource in (CPU, MEMORY) if is_at_least(row, resource)]
     return [
         str(attempt.number),
         attempt.name,
         str(attempt.attempt),
         attempt.status,
+        *(("≥ " if name in at_least and name in row else "") + _text(row.get(name), unit) for name, unit in _FIGURES),
         "" if code is None else str(code),
-        "" if wall is None else str(wall) if plain else text(wall, "seconds"),
-        _least(attempt, CPU, plain) + _number(attempt.cpu_peak_percent, 1.0, 1),
-        _number(attempt.cpu_mean_percent, 1.0, 1),
-        _least(attempt, MEMORY, plain) + _number(attempt.memory_peak_bytes, _GB, 3),
-        _number(attempt.memory_mean_bytes, _GB, 3),
     ]
 
 
-def _least(attempt: Attempt, resource: Resource, plain: bool) -> str:
-    """What is plain is for programs, and a number."""
-    row = attempt.as_row()
-    return "≥ " if not plain and resource.used in row and is_at_least(row, resource) else ""
-
-
-def _number(value: float | None, unit: float, digits: int) -> str:
-    return "" if value is None else f"{value / unit:.{digits}f}"
+def _text(value: float | None, unit: str) -> str:
+    return "" if value is None else text(value, unit)
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = Parser(
-        "workflow results", "Tell what each job of a workflow used, attempt by attempt. A GB is 2^30 bytes."
-    )
+    parser = Parser("workflow results", "Show what each job of a workflow used, attempt by attempt.")
     add_workflow_argument(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print an object, numbers in base units")
-    form.add_argument("--csv", action="store_true", help="print comma-separated values")
-    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: the XDG data directory)")
+    form.add_argument("--csv", action="store_true", help="print comma-separated values, numbers in base units")
+    add_store_option(parser)
     return parser.parse_args(arguments)

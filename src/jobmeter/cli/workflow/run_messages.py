@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jobmeter.analyse.check import Line, check
+from jobmeter.analyse.check import JobVerdict, Key, check
 from jobmeter.analyse.outcome import in_words
+from jobmeter.analyse.resource import RESOURCES
+from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.analyse.waste import wasted_requests
-from jobmeter.cli.shared.output import print_to_stderr, warn
+from jobmeter.byte_text import bytes_to_text
+from jobmeter.cli.shared.output import print_to_stderr, stderr_width, warn
+from jobmeter.errors import StoreError
 from jobmeter.model import Requirement, Status
 from jobmeter.report.check import opportunity_text
 from jobmeter.report.requests import TOO_LITTLE, TOO_MUCH, overuse_text
-from jobmeter.report.table import plain_table
-from jobmeter.units import text
+from jobmeter.report.run import HANGING
+from jobmeter.report.size import quantity
+from jobmeter.report.table import fitted_lines
+from jobmeter.report.table_layout import Column
+from jobmeter.terminal import printable
+from jobmeter.units import share_text, text
 from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job, Plan
-from jobmeter.workflow.plots import Plots
+from jobmeter.workflow.report import Written
 from jobmeter.workflow.run import Result
 from jobmeter.workflow.service import Prepared, WorkflowListener
-from jobmeter.workflow.summary import Recovered, WorkflowSummary, summarise
+from jobmeter.workflow.summary import WorkflowSummary, summarise
+from jobmeter.working_directory import near_path
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +40,19 @@ if TYPE_CHECKING:
 _SHOWN = 20
 """Jobs that the summary lists one by one; of more only the costliest."""
 _FINDINGS = 5
+_INDENT = 2
+_COLUMNS = (
+    Column("name", essential=True, shortens=True),
+    Column("status", essential=True),
+    Column("wall", "seconds"),
+    Column("memory_peak", "bytes"),
+    Column("cpu", "seconds"),
+    Column("cpu_mean", "percent"),
+    Column("of_memory", "percent"),
+    Column("of_cpus", "percent"),
+    Column("of_runtime", "percent"),
+)
+"""The last are what it used, as a share of what it requested."""
 _TAIL = 4096
 
 
@@ -46,9 +67,13 @@ class RunMessages(WorkflowListener):
         self._directory = prepared.directory
         self._quiet = quiet
         self._blocked = 0
+        self._cancelled: set[int] = set()  # on request, and not with the whole workflow
 
     def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
         if attempt.status in (Status.COMPLETED, Status.CANCELLED):
+            if why:
+                self._say(f"{attempt.name}: {why}")
+                self._cancelled.add(attempt.number)
             return
         failure = f"{attempt.name}: {why}" if why else f"{attempt.name} {in_words(attempt.outcome)}"
         if again is not None:
@@ -58,10 +83,14 @@ class RunMessages(WorkflowListener):
         last = "" if why else last_line(stderr)
         self._say(f"{failure}{f': {last}' if last else ''}  [{stderr}]")
 
+    def recovering(self, attempt: Attempt, script: str) -> None:
+        self._say(f"{attempt.name} {in_words(attempt.outcome)}; {script} runs, and then it is tried again")
+
     def blocked(self, job: Job, by: Job) -> None:
         self._blocked += 1
         if self._blocked <= _SHOWN:
-            self._say(f"{job.name} is blocked: it needs {by.name}, which failed")
+            why = "was cancelled" if by.number in self._cancelled else "failed"
+            self._say(f"{job.name} is blocked: it needs {by.name}, which {why}")
         elif self._blocked == _SHOWN + 1:
             self._say("more jobs are blocked; `jobmeter workflow status` lists them")
 
@@ -72,9 +101,11 @@ class RunMessages(WorkflowListener):
             attempts = [each for each in (*self._before, *result.attempts) if each.number in numbers]
             print_summary(self._plan, self._directory, result, attempts)
 
-    def plotted(self, plots: Plots) -> None:
-        part = f" (the costliest {plots.drawn} of {plots.runs:,} jobs)" if plots.drawn < plots.runs else ""
-        self._say(f"plots: {plots.path}{part}")
+    def plotted(self, report: Written) -> None:
+        self._say(f"report: {report.path}")
+
+    def sampled(self, path: str) -> None:
+        self._say(f"samples: {path} (`jobmeter plot FILE` draws them)")
 
     def _say(self, message: str) -> None:
         if not self._quiet:
@@ -83,7 +114,7 @@ class RunMessages(WorkflowListener):
     def warn(self, message: str) -> None:
         """Print a line, above the display if there is one."""
         if self.console is not None:
-            self.console.print(f"jobmeter: {message}", markup=False, highlight=False, soft_wrap=True)
+            self.console.print(printable(f"jobmeter: {message}"), soft_wrap=True)
         else:
             warn(message)
 
@@ -105,27 +136,29 @@ def last_line(path: str) -> str:
     try:
         with open(path, "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _TAIL, 0))
-            lines = file.read().decode(errors="replace").split("\n")
+            lines = bytes_to_text(file.read()).split("\n")
     except OSError:
         return ""
     said = [line.strip() for line in lines if line.strip()]
-    return "".join(c if c.isprintable() else "?" for c in said[-1])[:200] if said else ""
+    return printable(said[-1])[:200] if said else ""
 
 
 def print_summary(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequence[Attempt]) -> None:
     """The summary of the whole workflow."""
     summary = summarise(plan.jobs, attempts)
+    width = stderr_width()
     lines = [
-        f"jobmeter: workflow {plan.name} {_fate(result, len(plan.jobs), attempts)}",
-        *_job_table(plan, attempts, summary),
+        f"jobmeter: workflow {plan.name} {_outcome_text(result, len(plan.jobs), attempts)}",
+        *_job_table(plan, attempts, summary, width),
         *_totals(result, summary),
-        *request_lines(plan, attempts, summary),
+        *request_lines(plan, attempts),
+        *_advice(plan, directory, attempts),
         *_next(directory, result),
     ]
-    print_to_stderr("\n".join(lines))
+    print_to_stderr(lines, HANGING)
 
 
-def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
+def _outcome_text(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
     counts: Counter[str] = Counter(attempt.status for attempt in latest(list(attempts)).values())
     counts["blocked"] = len(result.blocked)
     counts["waiting"] = result.not_begun
@@ -134,27 +167,28 @@ def _fate(result: Result, jobs: int, attempts: Sequence[Attempt]) -> str:
     return f"{verdict} after {text(result.wall_seconds, 'seconds')}: {parts} of {jobs} job{'s' * (jobs != 1)}"
 
 
-def _job_table(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
+def _job_table(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary, width: int | None) -> list[str]:
     few = len(plan.jobs) <= _SHOWN
     shown = list(latest(list(attempts)).values()) if few else summary.costliest
     if not shown:
         return []
     title = [] if few else ["  the costliest:"]
-    units = ("text", "text", "seconds", "seconds", "percent", "bytes", "text")
     rows = [_row(attempt) for attempt in sorted(shown, key=lambda each: each.number if few else 0)]
-    table = plain_table(("job", "status", "time", "CPU", "CPU %", "memory", "of what it requested"), units, rows)
-    return title + [f"  {line}" for line in table]
+    table = fitted_lines(_COLUMNS, rows, width and width - _INDENT, "`jobmeter workflow results --json` has all")
+    return title + [f"{' ' * _INDENT}{line}" for line in table]
 
 
 def _row(attempt: Attempt) -> list[str]:
     return [
-        attempt.name if attempt.attempt == 1 else f"{attempt.name} (attempt {attempt.attempt})",
+        printable(attempt.name if attempt.attempt == 1 else f"{attempt.name} (attempt {attempt.attempt})"),
         attempt.status,
         _text(attempt.wall_seconds, "seconds"),
-        _text(attempt.cpu_seconds, "seconds"),
-        _text(attempt.cpu_mean_percent, "percent"),
-        _text(attempt.memory_peak_bytes, "bytes"),
-        _shares(attempt),
+        _text(attempt.figure("memory_peak_bytes"), "bytes"),
+        _text(attempt.figure("cpu_seconds"), "seconds"),
+        _text(attempt.figure("cpu_mean_percent"), "percent"),
+        _share_of(attempt.figure("memory_peak_bytes"), attempt.memory_bytes),
+        _share_of(attempt.figure("cpu_mean_percent"), attempt.cpus and attempt.cpus * 100),
+        _share_of(attempt.wall_seconds, attempt.runtime_seconds),
     ]
 
 
@@ -162,15 +196,10 @@ def _text(value: float | None, unit: str) -> str:
     return "" if value is None else text(value, unit)
 
 
-def _shares(attempt: Attempt) -> str:
-    shares = (
-        ("CPU", attempt.cpu_mean_percent, attempt.cpus and attempt.cpus * 100),
-        ("memory", attempt.memory_peak_bytes, attempt.memory_bytes),
-        ("time", attempt.wall_seconds, attempt.runtime_seconds),
-    )
-    return ", ".join(
-        f"{name} {_percent(used / requested)}" for name, used, requested in shares if used is not None and requested
-    )
+def _share_of(used: float | None, requested: float | None) -> str:
+    if used is None or not requested:
+        return ""
+    return share_text(used / requested)
 
 
 def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
@@ -181,7 +210,7 @@ def _totals(result: Result, summary: WorkflowSummary) -> list[str]:
         lines.append(f"  CPU        {_amount(totals.core_hours, 'core')}{share}")
     if totals.gb_hours is not None:
         share = _share(totals.memory_efficiency, "at their peaks jobs used {} of what they requested")
-        lines.append(f"  memory     {_amount(totals.gb_hours, 'GB')}{share}")
+        lines.append(f"  memory     {_amount(totals.gb_hours, 'GiB')}{share}")
     if result.concurrency_peak:
         lines.append(f"  at a time  {result.concurrency_peak} job{'s' * (result.concurrency_peak > 1)} at most")
     if len(summary.critical_path) > 1:
@@ -204,25 +233,53 @@ def _percent(share: float) -> str:
     return "under 1 %" if 0 < share < 0.01 else text(100 * share, "percent")
 
 
-def request_lines(plan: Plan, attempts: Sequence[Attempt], summary: WorkflowSummary) -> list[str]:
-    """Who requested too little and who too much, and what to write instead."""
-    last = latest(list(attempts))
-    rows = [attempt.as_row() for attempt in last.values() if attempt.status != Status.CANCELLED]
-    over = check(rows, everything=False).lines
-    lines = [f"  {TOO_LITTLE:<10} {_over(line)}" for line in over[:_FINDINGS]]
+def request_lines(plan: Plan, attempts: Sequence[Attempt]) -> list[str]:
+    """Who requested too little, and who too much."""
+    rows = _judged(attempts)
+    # Of several attempts at a job, the last says most.
+    over = list({(each.job.key, each.verdict.resource): each for each in _violations(plan, rows)}.values())
+    lines = [f"  {TOO_LITTLE:<10} {_over(each)}" for each in over[:_FINDINGS]]
     if len(over) > _FINDINGS:
         lines.append(f"  {TOO_LITTLE:<10} … and {len(over) - _FINDINGS} more: jobmeter check")
-    lines += [f"  {TOO_MUCH:<10} {opportunity_text(each)}" for each in wasted_requests(rows)[:_FINDINGS]]
-    lines += [f"  advice     {_recovered(each)}" for each in summary.recovered]
-    if over:
-        near = os.path.relpath(plan.path)
-        spec = plan.path if near.startswith("..") else near
-        lines.append(f"  advice     jobmeter check --fix {shlex.quote(spec)} writes what they need")
-    return lines
+    return lines + [f"  {TOO_MUCH:<10} {opportunity_text(each)}" for each in wasted_requests(rows)[:_FINDINGS]]
 
 
-def _over(line: Line) -> str:
-    return f"{line.job.name}: {overuse_text(line.verdict)}"
+def _judged(attempts: Sequence[Attempt]) -> list[StoredRun]:
+    return [attempt.as_row() for attempt in attempts if attempt.status != Status.CANCELLED]
+
+
+def _violations(plan: Plan, rows: Sequence[StoredRun]) -> list[JobVerdict]:
+    requested: dict[Key, Requirement] = {(None, None, job.number): job.requirement for job in plan.jobs}
+    return check(rows, everything=False, current=requested).verdicts
+
+
+def _over(judged: JobVerdict) -> str:
+    attempts = f" ({judged.job.attempt} attempts)" if judged.job.attempt > 1 else ""
+    return f"{judged.job.name}: {overuse_text(judged.verdict)}{attempts}"
+
+
+def _advice(plan: Plan, directory: RunDirectory, attempts: Sequence[Attempt]) -> list[str]:
+    """What `check --fix` would write, which is what `size` advises."""
+    violations = _violations(plan, _judged(attempts))
+    if not violations:
+        return []
+    from jobmeter.store import open_store  # late: most workflows end without any advice
+    from jobmeter.workflow.corrected_requests import corrected_requests
+
+    try:
+        store = open_store(directory.store, warn)
+    except StoreError:
+        return []  # it was measured, and cannot be read: another command says why
+    requested = {job.step: job.requirement for job in plan.jobs}
+    sizes = corrected_requests(store, directory.workflow, violations, requested).sizes
+    lines = [f"  advice     {step}: request {_sizes(size)}" for step, size in list(sizes.items())[:_FINDINGS]]
+    return [*lines, f"  advice     jobmeter check --fix {shlex.quote(near_path(plan.path))} writes what they need"]
+
+
+def _sizes(size: Requirement) -> str:
+    """`memory 384 MiB and runtime 30 s`."""
+    amounts = ((resource, getattr(size, resource.field)) for resource in RESOURCES)
+    return " and ".join(f"{resource.key} {quantity(amount, resource)}" for resource, amount in amounts if amount)
 
 
 def _next(directory: RunDirectory, result: Result) -> list[str]:
@@ -231,13 +288,3 @@ def _next(directory: RunDirectory, result: Result) -> list[str]:
     if not result.succeeded:
         commands = f"jobmeter workflow resume {name}"
     return [f"  logs       {directory.logs}", f"  next       {commands}"]
-
-
-def _recovered(each: Recovered) -> str:
-    write = []
-    if each.memory_bytes is not None:
-        write.append(f"memory: {math.ceil(each.memory_bytes / 2**20)}m")
-    if each.runtime_seconds is not None:
-        write.append(f"runtime: {math.ceil(each.runtime_seconds)}s")
-    advice = f" Write {' and '.join(write)} in the spec." if write else ""
-    return f"{each.step} took {each.attempts} attempts.{advice}"

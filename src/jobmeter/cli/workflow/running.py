@@ -7,8 +7,11 @@ import sys
 import time
 
 from jobmeter.cli.workflow.run_messages import RunMessages
+from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.subreaper import become_subreaper
+from jobmeter.launch.leftover_jobs import Adopted
 from jobmeter.launch.signals import ENDING, Forwarder
+from jobmeter.workflow.job_environment import ATTEMPT_VARIABLE
 from jobmeter.workflow.run import Result, WorkflowRun
 from jobmeter.workflow.service import Prepared, execute
 
@@ -24,10 +27,13 @@ def run_to_the_end(prepared: Prepared, *, quiet: bool) -> int:
     def run(run: WorkflowRun) -> Result:
         # A job whose shepherd is killed becomes our child, and we learn how it ended.
         become_subreaper()
+        adopted = Adopted(THIS_MACHINE, ATTEMPT_VARIABLE)
         stopping.watch(run)
         try:
             return _show(run, messages, len(prepared.done), quiet=quiet)
         finally:
+            if count := adopted.end():
+                messages.warn(f"ended {count} process{'es' * (count > 1)} that jobs had left running")
             stopping.over = True
 
     result = execute(prepared, listener=messages, warn=messages.warn, run=run)

@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from jobmeter.model import Status
-from jobmeter.report.table import printable
+from jobmeter.terminal import printable
 from jobmeter.units import text
-from jobmeter.workflow.progress import RunningJob, View
+from jobmeter.workflow.progress import JobView, View
 
 _COLOURS = {
     Status.COMPLETED: "green",
@@ -23,16 +23,16 @@ _COLOURS = {
 _NAME = 12
 """What a name has at least of a line: figures give way to it."""
 _BAR = 10
-"""A shorter bar tells nothing."""
+"""A shorter bar shows nothing."""
 _NEAR = 0.9
-"""Of what a job asked for: from here on the share stands out."""
+"""Of what a job requested: from here on the share stands out."""
 
 
 class _Column(NamedTuple):
     heading: str
     width: int
     gap: int  # before it
-    cell: Callable[[RunningJob], Text]
+    cell: Callable[[JobView], Text]
 
 
 def screen_lines(name: str, view: View, width: int, height: int) -> list[Text]:
@@ -103,10 +103,12 @@ def _times(view: View) -> str:
     return f"{clock(view.seconds)}{left}"
 
 
-def _fitting(width: int, jobs: Sequence[RunningJob]) -> list[_Column]:
+def _fitting(width: int, jobs: Sequence[JobView]) -> list[_Column]:
     """The columns that leave room for the names; the first to go is the least important."""
     wanted = min(max(cell_len(printable(job.name)) for job in jobs), 2 * _NAME)
-    there = [column for column in _COLUMNS if column is not _ATTEMPT or any(job.attempt > 1 for job in jobs)]
+    there = [column for column in _COLUMNS if any(column.cell(job).plain for job in jobs)]
+    if all(job.attempt == 1 for job in jobs):
+        there.remove(_ATTEMPT)
     for least in (*_LEAST_FIRST, None):
         room = width - sum(column.gap + column.width for column in there)
         if room >= (wanted if least in _SHARES else min(wanted, _NAME)):
@@ -122,7 +124,7 @@ def _headings(columns: Sequence[_Column], width: int) -> Text:
     return line
 
 
-def _row(job: RunningJob, columns: Sequence[_Column], width: int) -> Text:
+def _row(job: JobView, columns: Sequence[_Column], width: int) -> Text:
     return _line(Text(printable(job.name)), [column.cell(job) for column in columns], columns, width)
 
 
@@ -148,10 +150,10 @@ _ATTEMPT = _Column("try", 3, 2, lambda job: Text(str(job.attempt)))
 _TIME = _Column("time", 8, 2, lambda job: Text(clock(job.seconds)))
 _CPU = _Column("CPU", 6, 2, lambda job: _figure(job.cpu_percent, "percent"))
 _MEMORY = _Column("memory", 8, 2, lambda job: _figure(job.memory_bytes, "bytes"))
-# Red for a job that keeps more CPUs busy than it asked for would be red for every second one.
-_CPU_SHARE = _Column("asked", 5, 1, lambda job: Text(_share(job.cpu_share).plain, style="dim"))
-_MEMORY_SHARE = _Column("asked", 5, 1, lambda job: _share(job.memory_share))
-_TIME_SHARE = _Column("asked", 5, 1, lambda job: _share(job.time_share))
+# Red for a job that keeps more CPUs busy than it requested would be red for every second one.
+_CPU_SHARE = _Column("share", 5, 1, lambda job: Text(_share(job.cpu_share).plain, style="dim"))
+_MEMORY_SHARE = _Column("share", 5, 1, lambda job: _share(job.memory_share))
+_TIME_SHARE = _Column("share", 5, 1, lambda job: _share(job.time_share))
 _SHARES = (_CPU_SHARE, _TIME_SHARE, _MEMORY_SHARE)
 _COLUMNS = (_ATTEMPT, _TIME, _TIME_SHARE, _CPU, _CPU_SHARE, _MEMORY, _MEMORY_SHARE)
 _LEAST_FIRST = (_CPU_SHARE, _TIME_SHARE, _ATTEMPT, _MEMORY_SHARE, _CPU, _TIME, _MEMORY)

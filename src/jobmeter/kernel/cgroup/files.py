@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from jobmeter.kernel.machine import read_bytes
+
 _CHUNK = 16384
 
 
@@ -108,8 +110,7 @@ def _number(word: str, line: str) -> int:
 
 
 def read_pids(path: str) -> list[int]:
-    with open(f"{path}/cgroup.procs", encoding="ascii") as file:
-        return [int(line) for line in file]
+    return [int(line) for line in read_bytes(f"{path}/cgroup.procs").split()]
 
 
 def move_all(path: str, destination: str) -> None:

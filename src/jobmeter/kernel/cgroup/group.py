@@ -6,28 +6,31 @@ terminal and jobmeter itself are in there too. Only a group made for the job cou
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import threading
-from typing import NamedTuple, Protocol
+import time
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.hostfs import read_memory_hints
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_cgroup
+from jobmeter.light_typing import NamedTuple, Protocol
 
 PREFIX = "jobmeter-"
 """The prefix of the names of groups that jobmeter makes."""
+
+_ATTEMPTS = 10
 
 CHANGING = threading.Lock()
 """Held while a group is made or removed: that can move this process to another group."""
 
 
 class Memory(NamedTuple):
-    """Bytes; kernel memory is part of `current` and `peak`."""
+    """Bytes; kernel memory is part of `current`."""
 
     current: int
-    peak: int | None
     anon: int
     file: int  # page cache that could be dropped; shared memory is not
     inactive_file: int
@@ -60,7 +63,6 @@ class Group(Protocol):
     def processes(self) -> list[int]: ...
     def directories(self) -> dict[str, str]:
         """Where a process of the job must be listed, by controller; `""` is the unified hierarchy."""
-        ...
 
     def memory(self) -> Memory | None: ...
     def memory_peak(self) -> int | None: ...
@@ -77,11 +79,9 @@ class Group(Protocol):
 
         Of `cpu`, `throttled`, `oom_kills`, `memory_peak` and `pids_peak`.
         """
-        ...
 
     def close(self) -> None:
         """Close its files; the group stays."""
-        ...
 
 
 class JobGroup(Group, Protocol):
@@ -92,7 +92,6 @@ class JobGroup(Group, Protocol):
     def limit_cpus(self, cpus: float) -> None: ...
     def remove(self) -> None:
         """Remove it; processes still in it go back to where the job came from."""
-        ...
 
 
 class CgroupMount(NamedTuple):
@@ -185,22 +184,58 @@ def remove_empty_groups(parent: str) -> None:
     except OSError:
         return
     for name in names:
-        pid = name.removeprefix(PREFIX).partition("-")[0]
-        if name.startswith(PREFIX) and pid.isdigit() and not _process_exists(int(pid)):
-            try:
-                os.rmdir(f"{parent}/{name}")
-            except OSError:
-                continue  # its job still runs
+        if not name.startswith(PREFIX) or (claimed := _claim(f"{parent}/{name}")) is None:
+            continue
+        try:
+            os.rmdir(f"{parent}/{name}")
+        except OSError:
+            continue  # its job still runs
+        finally:
+            os.close(claimed)
 
 
-def _process_exists(pid: int) -> bool:
+def make_held(path: str) -> int:
+    """Make a group, and hold it until the returned descriptor is closed; OSError where that is not allowed.
+
+    A lock shows that its jobmeter lives. The pid in the name does not: it may be of another pid namespace.
+    """
+    for _ in range(_ATTEMPTS):
+        os.makedirs(path, exist_ok=True)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # another jobmeter took it for one that was left, before it was held
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.path.exists(path):
+                return descriptor
+        except OSError:
+            time.sleep(0.001)  # another jobmeter checks it just now
+        os.close(descriptor)
+    os.makedirs(path, exist_ok=True)
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def is_held(path: str) -> bool:
+    """Whether the jobmeter that made this group lives."""
+    claimed = _claim(path)
+    if claimed is not None:
+        os.close(claimed)
+    return claimed is None and os.path.exists(path)
+
+
+def _claim(path: str) -> int | None:
+    """A descriptor until whose end no other can hold the group; None while its jobmeter lives."""
     try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def enclosing_cpu_account(machine: Machine) -> dict[str, str]:

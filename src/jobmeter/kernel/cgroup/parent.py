@@ -12,7 +12,7 @@ import time
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files, v1, v2
-from jobmeter.kernel.cgroup.group import PREFIX, CgroupMount, Group, find_mounts, own_directory
+from jobmeter.kernel.cgroup.group import PREFIX, CgroupMount, Group, find_mounts, is_held, make_held, own_directory
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import read_cgroup
 
@@ -54,8 +54,9 @@ def create_parent(machine: Machine, name: str) -> ParentGroup:
     everywhere = [f"{mount.path}/{full_name}" for mount in mounts]
     tops = {controller: mount.path for mount in mounts for controller in mount.controllers if mount.version == 1}
     if "memory" in tops or "cpuacct" in tops:
-        roots = _make_v1({c: f"{tops[c]}/{full_name}" for c in _ACCOUNTS if c in tops}, everywhere)
-        group: Group = v1.GroupV1({c: tops[c] for c in roots}, full_name)
+        roots = {c: f"{tops[c]}/{full_name}" for c in _ACCOUNTS if c in tops}
+        held = _make_v1(roots, everywhere)
+        group: Group = v1.GroupV1({c: tops[c] for c in roots}, full_name, held)
         return ParentGroup(f"/{full_name}", group, roots, everywhere)
     unified = [mount.path for mount in mounts if mount.version == 2]
     if not unified:
@@ -63,17 +64,21 @@ def create_parent(machine: Machine, name: str) -> ParentGroup:
     return ParentGroup(f"/{full_name}", v2.create(unified[0], full_name), {}, everywhere)
 
 
-def _make_v1(directories: dict[str, str], everywhere: list[str]) -> dict[str, str]:
+def _make_v1(directories: dict[str, str], everywhere: list[str]) -> tuple[int, ...]:
+    """Make them; descriptors that hold them."""
+    held: list[int] = []
     try:
-        for directory in directories.values():
-            # cpu and cpuacct are often mounted together, and then are one directory.
-            os.makedirs(directory, exist_ok=True)
+        # cpu and cpuacct are often mounted together, and then are one directory.
+        for directory in sorted(set(directories.values())):
+            held.append(make_held(directory))
     except OSError as error:
+        for descriptor in held:
+            os.close(descriptor)
         _remove_trees(everywhere)
         raise NoData(
             f"{os.path.dirname(error.filename)}: {error.strerror}. Only root may make a cgroup for containers."
         ) from None
-    return directories
+    return tuple(held)
 
 
 def remove_empty_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
@@ -83,7 +88,7 @@ def remove_empty_parents(machine: Machine, *, patience: float = 0.0) -> list[str
     """
     removed: set[str] = set()
     deadline = time.monotonic() + patience
-    while left := [path for mount in _mounts(machine) for path in _left_in(mount.path, machine)]:
+    while left := _left_at([mount.path for mount in _mounts(machine)]):
         removed.update(os.path.basename(path) for path in left if _remove_tree(path))
         if time.monotonic() >= deadline:
             break
@@ -91,14 +96,18 @@ def remove_empty_parents(machine: Machine, *, patience: float = 0.0) -> list[str
     return sorted(removed)
 
 
-def _left_in(top: str, machine: Machine) -> list[str]:
-    """The groups there whose jobmeter no longer runs."""
+def _left_at(tops: list[str]) -> list[str]:
+    """The groups there whose jobmeter no longer runs: it holds them in some of the hierarchies, not in all."""
+    paths = [f"{top}/{name}" for top in tops for name in _names_in(top)]
+    held = {os.path.basename(path) for path in paths if is_held(path)}
+    return [path for path in paths if os.path.basename(path) not in held]
+
+
+def _names_in(top: str) -> list[str]:
     try:
-        names = [name for name in os.listdir(top) if name.startswith(PREFIX)]
+        return [name for name in os.listdir(top) if name.startswith(PREFIX)]
     except OSError:
         return []
-    pids = {name: name.removeprefix(PREFIX).partition("-")[0] for name in names}
-    return [f"{top}/{name}" for name, pid in pids.items() if pid.isdigit() and not _lives(machine, pid)]
 
 
 def group_of(machine: Machine, pid: int, container: str) -> Group:
@@ -141,10 +150,6 @@ def _mounts(machine: Machine) -> list[CgroupMount]:
         return [mount for mount in find_mounts(machine) if mount.root == "/"]
     except OSError as error:
         raise NoData(f"no cgroups here: {error.filename}: {error.strerror}") from None
-
-
-def _lives(machine: Machine, pid: str) -> bool:
-    return os.path.exists(f"{machine.proc}/{pid}")
 
 
 def _remove_trees(directories: list[str]) -> bool:

@@ -8,7 +8,7 @@ import os
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
 from jobmeter.kernel.cgroup.files import Directory
-from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Memory, remove_empty_groups_once
+from jobmeter.kernel.cgroup.group import BlockIo, Cpu, Memory, make_held, remove_empty_groups_once
 from jobmeter.kernel.machine import TICKS_PER_SECOND, write_text
 
 _CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio", "hugetlb")
@@ -19,24 +19,29 @@ _CPU_PERIOD_US = 100_000
 
 def create(own: dict[str, str], name: str) -> GroupV1:
     """Make the group below the present one in every hierarchy that allows it."""
-    parents, refused = {}, None
+    parents, held, refused = {}, {}, None
     for controller in _CONTROLLERS:
         if controller not in own:
             continue
         remove_empty_groups_once(own[controller])
         try:
             # cpu and cpuacct are often mounted together, and then are one directory.
-            os.makedirs(f"{own[controller]}/{name}", exist_ok=True)
+            if own[controller] not in held:
+                held[own[controller]] = make_held(f"{own[controller]}/{name}")
             parents[controller] = own[controller]
         except OSError as error:
             refused = error
     if "memory" not in parents and "cpuacct" not in parents:
         assert refused is not None
+        for parent, descriptor in held.items():
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                os.rmdir(f"{parent}/{name}")
         raise NoData(
             f"{os.path.dirname(refused.filename)}: {refused.strerror}. "
             "It needs root, or that directory (memory, cpuacct, pids) given to this user with chown."
         )
-    return GroupV1(parents, name)
+    return GroupV1(parents, name, tuple(held.values()))
 
 
 def oom_kills(path: str) -> int | None:
@@ -51,8 +56,10 @@ class GroupV1:
 
     version = 1
 
-    def __init__(self, parents: dict[str, str], name: str) -> None:
+    def __init__(self, parents: dict[str, str], name: str, held: tuple[int, ...] = ()) -> None:
+        """`held` are descriptors that show that the group is in use (`make_held`)."""
         self._parents = parents
+        self._held = held
         self._name = name
         self._directories = {c: Directory(f"{parent}/{name}") for c, parent in parents.items()}
         self.path = next(iter(self._directories.values())).path
@@ -80,7 +87,6 @@ class GroupV1:
         inactive = stat["total_inactive_file"]
         return Memory(
             current,
-            self.memory_peak(),
             stat["total_rss"],
             stat["total_active_file"] + inactive,
             inactive,
@@ -157,9 +163,16 @@ class GroupV1:
     def close(self) -> None:
         for directory in self._directories.values():
             directory.close()
+        self._release()
+
+    def _release(self) -> None:
+        for descriptor in self._held:
+            os.close(descriptor)
+        self._held = ()
 
     def remove(self) -> None:
         for controller, directory in self._directories.items():
             directory.close()
             with contextlib.suppress(OSError):
                 files.dissolve(directory.path, self._parents[controller])
+        self._release()

@@ -13,7 +13,7 @@ import os
 from jobmeter.errors import NoData
 from jobmeter.kernel.cgroup import files
 from jobmeter.kernel.cgroup.files import Directory
-from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, BlockIo, Cpu, Memory, remove_empty_groups_once
+from jobmeter.kernel.cgroup.group import CHANGING, PREFIX, BlockIo, Cpu, Memory, make_held, remove_empty_groups_once
 from jobmeter.kernel.machine import read_text, write_text
 
 _CONTROLLERS = ("memory", "cpu", "pids", "io", "hugetlb")
@@ -68,13 +68,14 @@ def _hand_down(parent: str) -> bool:
 def _make(parent: str, origin: str, name: str) -> GroupV2 | None:
     path = f"{parent}/{name}"
     try:
-        os.mkdir(path)
+        held = make_held(path)
     except OSError:
         return None
     if not _may_move(origin, path):
+        os.close(held)
         os.rmdir(path)
         return None
-    return GroupV2(path, origin)
+    return GroupV2(path, origin, held)
 
 
 def _may_move(origin: str, destination: str) -> bool:
@@ -146,8 +147,10 @@ class GroupV2:
 
     version = 2
 
-    def __init__(self, path: str, origin: str) -> None:
+    def __init__(self, path: str, origin: str, held: int | None = None) -> None:
+        """`held` is a descriptor that shows that the group is in use (`make_held`)."""
         self.path = path
+        self._held = held
         self._origin = origin
         self._files = Directory(path)
 
@@ -167,7 +170,6 @@ class GroupV2:
         inactive = stat["inactive_file"]
         return Memory(
             current,
-            self.memory_peak(),
             stat["anon"],
             stat["active_file"] + inactive,
             inactive,
@@ -229,9 +231,12 @@ class GroupV2:
 
     def close(self) -> None:
         self._files.close()
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def remove(self) -> None:
-        self._files.close()
+        self.close()
         with CHANGING:
             with contextlib.suppress(OSError):
                 files.dissolve(self.path, self._origin)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 DOCKER_ADDRESS = "unix:///var/run/docker.sock"
 _NOT_FOUND = 404
+_ANSWER = 8
+"""Seconds in which a container runtime must answer the first questions. One that is frozen accepts connections."""
+_WORK = 60
+"""Seconds that a request may take later: to start a container on a busy machine takes long."""
 
 
 def runtime_name(text: str | None) -> str:
@@ -59,6 +63,10 @@ class Connection:
     @property
     def is_local(self) -> bool:
         return self.address.startswith("unix://")
+
+    def is_answering(self) -> None:
+        """It answered the first questions: from now on requests may take longer."""
+        self.api.timeout = _WORK
 
     def close(self) -> None:
         self.api.close()
@@ -106,7 +114,7 @@ def _open(address: str, name: str, service: PodmanService | None = None) -> Conn
         try:
             # Certificates as for Docker's own client: DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
             tls = kwargs_from_env().get("tls", False) if address.startswith("tcp://") else False
-            api = docker.APIClient(base_url=address, version=version, tls=tls)
+            api = docker.APIClient(base_url=address, version=version, tls=tls, timeout=_ANSWER)
             api.ping()
         except docker.errors.InvalidVersion as error:
             raise LaunchError(f"{name} at {address}: its API is too old. {error} Upgrade {name}.") from None
@@ -152,6 +160,8 @@ def _absence(name: str, address: str, error: BaseException) -> str:
         start = "systemctl start docker" if name == "Docker" else "systemctl start podman.socket"
         variable = "DOCKER_HOST" if name == "Docker" else "CONTAINER_HOST"
         return f"{name} is not running at {address}. Start it ({start}), or set its address with {variable}."
+    if "timed out" in str(cause or error):
+        return f"{name} at {address} does not answer: it is frozen or overloaded. Restart it, or try again."
     return f"{name} at {address} does not answer: {' '.join(str(cause or error).split())}"
 
 

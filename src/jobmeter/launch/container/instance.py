@@ -30,8 +30,11 @@ class Container:
         self.already_ran = already_ran
         self.has_own_network = not (network or "").startswith(("container:", "ns:"))
 
+        self._has_own_group = True
+
     def stats(self) -> ContainerStats | None:
-        return self.runtime.stats(self.id)
+        stats = self.runtime.stats(self.id)
+        return stats if stats is None or self._has_own_group else stats.of_network()
 
     def remove(self, patience: float = 0.0) -> None:
         """Remove it, running or not. LaunchError when that fails for `patience` seconds."""
@@ -57,7 +60,8 @@ class Container:
                 return state.pid
         except OSError:
             return 0
-        # Rootless: in a cgroup of its caller.
+        # Rootless: in a cgroup of its caller. Podman reports the figures of that, or of the whole machine, as its own.
+        self._has_own_group = False
         return state.pid if _is_first(machine, state.pid) else 0
 
     def first_process(self, parent: ParentGroup, machine: Machine) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import NamedTuple
 
 from jobmeter.errors import LaunchError
 from jobmeter.kernel.cgroup.parent import remove_empty_parents
 from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.kernel.procfs import read_stat
+from jobmeter.launch.container.client import DOCKER_ADDRESS
 from jobmeter.launch.container.podman import podman_address
 from jobmeter.launch.container.runtime import ContainerRuntime, ListedContainer, open_runtime
 
@@ -75,22 +77,35 @@ class Cleanup(NamedTuple):
     containers: list[str]
     groups: list[str]
     failures: list[str]
+    unchecked: list[str]  # container runtimes that do not answer, and why
 
 
 def clean(machine: Machine) -> Cleanup:
     """Remove what killed runs left, with every container runtime that answers, and their cgroups."""
-    done = Cleanup([], [], [])
+    done = Cleanup([], [], [], [])
     for name in ("docker", "podman"):
         try:
             runtime = open_runtime(name)
-        except LaunchError:
+        except LaunchError as reason:
+            if is_installed(name):
+                done.unchecked.append(f"{name} was not checked: {reason}")
             continue
         try:
             _clean_runtime(runtime, machine, done)
+        except LaunchError as reason:
+            done.unchecked.append(f"{name} was not checked: {reason}")
         finally:
             runtime.close()
     done.groups.extend(remove_empty_parents(machine, patience=_PATIENCE))
     return done
+
+
+def is_installed(name: str) -> bool:
+    """Whether the container runtime is on this machine, or an address of it was set."""
+    if name == "podman":
+        return podman_address(may_start=True) is not None
+    socket = DOCKER_ADDRESS.removeprefix("unix://")
+    return bool(os.environ.get("DOCKER_HOST") or os.path.exists(socket) or shutil.which("dockerd"))
 
 
 def _clean_runtime(runtime: ContainerRuntime, machine: Machine, done: Cleanup) -> None:

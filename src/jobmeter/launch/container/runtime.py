@@ -65,6 +65,7 @@ class ContainerRuntime:
             self.name = "Podman"
         self.version = str(version.get("Version", ""))
         self._info: dict[str, Any] = self._request(self._api.info)
+        connection.is_answering()
         numbers = str(version.get("ApiVersion", "1.24")).split(".")
         self._one_shot = tuple(int(number) for number in numbers[:2] if number.isdigit()) >= _ONE_SHOT
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jobmeter.errors import UsageError
+from jobmeter.working_directory import absolute_path
 
 RUNTIMES = ("auto", "docker", "podman")
 PULL = ("missing", "never")
@@ -57,7 +58,7 @@ def parse_mount(text: str) -> Mount:
         raise UsageError(f"{text!r}: {mode!r} is neither ro nor rw")
     source = parts[0]
     if "/" in source or source in (".", "..", "~"):
-        source = os.path.abspath(os.path.expanduser(source))
+        source = absolute_path(os.path.expanduser(source))
     return Mount(source, parts[1], mode == "ro")
 
 

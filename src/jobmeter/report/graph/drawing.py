@@ -16,6 +16,8 @@ _LINE, _FIRST, _EDGE = 17, 20, 16
 _LETTERS = 29
 """Characters of a name in a box: about what fits its width."""
 _LETTERS_SMALL = 35
+_SMALLEST = 0.7
+"""Share of its size to which a drawing may be reduced: its letters can still be read."""
 
 LOOKS = {
     Status.COMPLETED: "good",
@@ -53,6 +55,8 @@ def svg(boxes: Sequence[Box]) -> str:
     page = _Paper(layout, 3 if any(box.statuses for box in boxes) else 2)
     parts = [
         f'<svg class="dag" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="which job waits for which" '
+        # A drawing that is a little too wide is made smaller; one that is far too wide is scrolled.
+        f'style="min-width:{_SMALLEST * page.width:.0f}px" '
         f'width="{page.width:.0f}" height="{page.height:.0f}" viewBox="0 0 {page.width:.0f} {page.height:.0f}">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" class="tip"/></marker></defs>',
@@ -61,6 +65,19 @@ def svg(boxes: Sequence[Box]) -> str:
         "</svg>",
     ]
     return "\n".join(parts)
+
+
+def step_list(boxes: Sequence[Box]) -> str:
+    """The same in words, for a screen that is too narrow for the drawing: every box with what it waits for."""
+    items = []
+    for box in boxes:
+        name = f"{box.name} × {box.jobs:,}" if box.jobs > 1 else box.name
+        words = " · ".join(filter(None, (_in_words(box), box.requested)))
+        after = f"<small>after {escape(', '.join(box.after))}</small>" if box.after else ""
+        items.append(
+            f'<li class="{_look(box.statuses)}"><b>{escape(name)}</b><small>{escape(words)}</small>{after}</li>'
+        )
+    return f'<ul class="step-list">{"".join(items)}</ul>'
 
 
 class _Paper:

@@ -1,27 +1,14 @@
-"""The summary of runs: bars of peak against mean, and what was requested."""
+"""The summary of runs: bars of peak and mean, with what was requested as a mark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import NamedTuple
 
-from jobmeter.report.plot.figures import (
-    COLOURS,
-    REQUESTED,
-    Figure,
-    base_layout,
-    escaped,
-    faded,
-    label,
-    value_axis,
-)
+from jobmeter.report.plot.labels import label
 from jobmeter.report.plot.series import JobCurves
-from jobmeter.units import scale, text
-
-_BAR = 46
-"""Pixels for the bars of one run."""
-_ROOM = 1.18
-"""The longest bar has its number behind it."""
+from jobmeter.units import text
 
 
 class Bars(NamedTuple):
@@ -40,29 +27,8 @@ BARS = (
     Bars("Memory", "memory_peak_bytes", "memory_mean_bytes", "bytes", "requirement_memory_bytes"),
 )
 
-
-def summary_figure(jobs: Sequence[JobCurves]) -> Figure:
-    """Peak against mean of every run, and what it requested as a line across both."""
-    names = [escaped(label(job)) for job in jobs]
-    data: list[Figure] = []
-    layout = base_layout(_BAR * len(jobs) + 170, None)
-    layout.update(barmode="group", bargap=0.3, hovermode="closest", annotations=[])
-    layout["grid"] = {"rows": 1, "columns": 2, "xgap": 0.08}
-    layout["yaxis"] = {"automargin": True, "range": [len(jobs) - 0.5, -0.5], "type": "category", "ticksuffix": "  "}
-    for number, bars in enumerate(BARS):
-        axis = "x" if number == 0 else f"x{number + 1}"
-        values = bar_values(jobs, bars)
-        highest = max((value for column in values.values() for value in column if value), default=0.0)
-        divisor, symbol = scale(highest, bars.unit)
-        for (name, column), colour in zip(values.items(), (COLOURS[number], faded(COLOURS[number], 0.4), REQUESTED)):
-            if any(value is not None for value in column):
-                data.append(_bar(name, names, column, axis, colour, divisor, bars.unit, shown=number == 0))
-        layout[f"xaxis{axis[1:]}"] = {
-            **value_axis(f"{bars.title} ({symbol})"),
-            "domain": ([0, 0.47], [0.53, 1])[number],
-            "range": [0, _ROOM * highest / divisor],
-        }
-    return {"data": data, "layout": layout}
+KEY = '<p class="key"><i class="mean"></i>mean <i class="peak"></i>peak <i class="mark"></i>requested</p>'
+"""The legend of the bars."""
 
 
 def bar_values(jobs: Sequence[JobCurves], bars: Bars) -> dict[str, list[float | None]]:
@@ -75,35 +41,33 @@ def bar_values(jobs: Sequence[JobCurves], bars: Bars) -> dict[str, list[float | 
     }
 
 
-def _bar(
-    name: str,
-    labels: list[str],
-    values: list[float | None],
-    axis: str,
-    colour: str,
-    divisor: float,
-    unit: str,
-    shown: bool,
-) -> Figure:
-    trace: Figure = {
-        "name": name,
-        "legendgroup": name,
-        "showlegend": shown,
-        "y": labels,
-        "x": [None if value is None else round(value / divisor, 4) for value in values],
-        "text": ["" if value is None else text(value, unit) for value in values],
-        "hovertemplate": f"%{{text}}<extra>%{{y}}, {name}</extra>",
-        "xaxis": axis,
-    }
-    if name == "requested":
-        mark = {"symbol": "line-ns", "size": _BAR - 12, "line": {"width": 2.5, "color": colour}, "color": colour}
-        return {**trace, "type": "scatter", "mode": "markers", "marker": mark, "cliponaxis": False}
-    return {
-        **trace,
-        "type": "bar",
-        "orientation": "h",
-        "marker": {"color": colour},
-        "textposition": "outside",
-        "textfont": {"size": 11},
-        "cliponaxis": False,
-    }
+def bars_html(jobs: Sequence[JobCurves]) -> str:
+    """Two bars a run, CPU and memory, each to the scale of all runs; empty when nothing was measured or requested."""
+    columns = [bar_values(jobs, bars) for bars in BARS]
+    if not any(value is not None for column in columns for values in column.values() for value in values):
+        return ""
+    cells = ['<div class="head">run</div>', *(f'<div class="head">{bars.title}</div>' for bars in BARS)]
+    for row, job in enumerate(jobs):
+        cells.append(f'<div class="name" title="{escape(job.row["name"])}">{escape(label(job))}</div>')
+        for bars, column in zip(BARS, columns):
+            most = max((value for values in column.values() for value in values if value), default=0.0)
+            values = {name: values[row] for name, values in column.items()}
+            cells.append(f'<div class="bar {bars.title.lower()}">{track(values, bars.unit, most)}</div>')
+    return f'{KEY}<div class="bars">{"".join(cells)}</div>'
+
+
+def track(values: dict[str, float | None], unit: str, most: float) -> str:
+    """The bar of one run, and its amounts in words."""
+    known = {name: value for name, value in values.items() if value is not None}
+    if not known:
+        return ""
+    words = ", ".join(f"{name} {text(value, unit)}" for name, value in known.items())
+    parts = []
+    for name, style in (("peak", "peak"), ("mean", "mean"), ("requested", "mark")):
+        if name in known:
+            share = 100 * known[name] / most if most else 0.0
+            parts.append(f'<span class="{style}" style="{"left" if style == "mark" else "width"}:{share:.2f}%"></span>')
+    amount = known.get("peak", known.get("mean"))
+    used = "" if amount is None else f"<b>{text(amount, unit)}</b>"
+    requested = f" of {text(known['requested'], unit)}" if "requested" in known else ""
+    return f'<div class="track" title="{words}">{"".join(parts)}</div><span class="amounts">{used}{requested}</span>'

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jobmeter.errors import UsageError
+from jobmeter.links import open_output
 
 if TYPE_CHECKING:
     from jobmeter.analyse.stored_run import StoredRun
@@ -15,30 +15,25 @@ if TYPE_CHECKING:
 
 _POINTS = 200_000
 """In a page: what a browser draws without a pause. They are shared out among the curves."""
-_FEWEST, _MOST = 200, 4_000
+_FEWEST, _MOST = 60, 500
 """Points of a curve: fewer would lose its shape, more cannot be seen."""
 
 
 def curves_of(store: Store, rows: Sequence[StoredRun], keys: Sequence[str] = ()) -> list[JobCurves]:
-    """The curves of every run; some may have none, and UsageError when all have none."""
-    from jobmeter.report.plot.series import STANDARD, check_drawable, distinguishing_length, job_curves
+    """The curves of every run, of these measurements if some are named; a run may have none."""
+    from jobmeter.report.plot.series import STANDARD, distinguishing_length, job_curves
 
     curves = len(rows) * (len(keys) or len(STANDARD)) * 2
-    most = min(max(_POINTS // curves, _FEWEST), _MOST)
+    most = min(max(_POINTS // max(curves, 1), _FEWEST), _MOST)
     short = distinguishing_length([row["id"] for row in rows])
     jobs = []
     # Hundreds of thousands of windows without reference cycles: collecting garbage would double the time.
     gc.disable()
     try:
         for row in rows:
-            journal = store.journal(row["id"])
-            check_drawable(keys, journal)
-            jobs.append(job_curves(row, journal, keys, most)._replace(short=short))
+            jobs.append(job_curves(row, store.journal(row["id"]), keys, most)._replace(short=short))
     finally:
         gc.enable()
-    empty = [job.row["id"] for job in jobs if not job.panels]
-    if len(empty) == len(jobs):
-        raise UsageError(f"nothing to plot: no time series is stored for {', '.join(empty[:5])}")
     return jobs
 
 
@@ -46,5 +41,5 @@ def write_page(path: str, jobs: Sequence[JobCurves], of_day: bool = False) -> No
     """Write one page with all of them. OSError when it cannot be written."""
     from jobmeter.report.plot.page import page
 
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+    with open(open_output(path), "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(page(jobs, of_day))

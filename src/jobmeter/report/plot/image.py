@@ -1,18 +1,24 @@
-"""The same figures as pictures for papers: SVG and PNG, by matplotlib.
+"""The same figures as pictures for papers: SVG, PNG and PDF, by matplotlib.
 
 Plotly draws in a browser, and its own export (kaleido) needs Chrome. Matplotlib comes with pip alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import textwrap
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
+from matplotlib.font_manager import fontManager
 
+from jobmeter.links import open_output
 from jobmeter.report.plot.bars import BARS, Bars, bar_values
-from jobmeter.report.plot.figures import COLOURS, REQUESTED, Clock, clock, label, unit_title
-from jobmeter.report.plot.series import Curve, Heading, JobCurves, Panel
+from jobmeter.report.plot.curve_data import overviews
+from jobmeter.report.plot.labels import COLOURS, REQUESTED, Clock, clock, label, unit_title
+from jobmeter.report.plot.series import Curve, JobCurves, Mark, Panel
 from jobmeter.units import scale, text
 
 if TYPE_CHECKING:
@@ -24,8 +30,25 @@ _WIDTH = 7.2
 _DPI = 200
 _ON_WHITE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
 _MOST_NAMES = 12
+_MARK_WIDTH = 110
+"""Letters in a line of what is said of a mark."""
+_FALLBACKS = (
+    "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Source Han Sans SC", "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei", "Droid Sans Fallback", "IPAGothic", "Unifont", "Arial Unicode MS", "PingFang SC",
+    "Hiragino Sans", "Apple SD Gothic Neo", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari",
+)  # fmt: skip
+"""Fonts of other scripts: a job may be called anything."""
+
+
+def _fonts() -> list[str]:
+    """DejaVu Sans, which comes with matplotlib, and those of the others that are installed."""
+    installed = {font.name for font in fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in _FALLBACKS if name in installed)]
+
+
 _STYLE: Any = {
-    "font.family": "sans-serif",
+    "font.family": _fonts(),
+    "text.parse_math": False,  # a dollar sign in a name is one
     "font.size": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -37,11 +60,42 @@ _STYLE: Any = {
 }
 
 
+def pictures(jobs: Sequence[JobCurves], of_day: bool = False) -> dict[str, Figure]:
+    """One picture a run, and of several runs those that compare them; by what is added to the file's name."""
+    drawn = {job.row["id"] if len(jobs) > 1 else "": job_image(job, of_day) for job in jobs if job.panels}
+    if len(jobs) > 1 or not drawn:
+        drawn["summary" if len(jobs) > 1 else ""] = summary_image(jobs)
+    if len(jobs) > 1:
+        for title in overviews(jobs):
+            drawn[title.lower()] = overview_image(jobs, title, of_day)
+    return drawn
+
+
 @matplotlib.rc_context(_STYLE)
 def write_image(figure: Figure, path: str) -> None:
     """OSError when it cannot be written."""
     metadata: dict[str, Any] = {"Date": None} if path.endswith(".svg") else {}
-    figure.savefig(path, dpi=_DPI, metadata=metadata)
+    with open(open_output(path), "wb") as file, _any_script():
+        figure.savefig(file, format=path.rpartition(".")[2], dpi=_DPI, metadata=metadata)
+
+
+@matplotlib.rc_context(_STYLE)
+def write_pdf(figures: Iterable[Figure], path: str) -> None:
+    """All figures in one file, a page each. OSError when it cannot be written."""
+    from matplotlib.backends.backend_pdf import PdfPages
+
+    metadata: Any = {"CreationDate": None, "Title": "jobmeter"}  # without a date, the same runs give the same file
+    with open(open_output(path), "wb") as file, _any_script(), PdfPages(file, metadata=metadata) as pages:
+        for figure in figures:
+            pages.savefig(figure)
+
+
+@contextlib.contextmanager
+def _any_script() -> Iterator[None]:
+    """A letter that no installed font has is drawn as a box, without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
 
 
 @matplotlib.rc_context(_STYLE)
@@ -60,11 +114,9 @@ def job_image(job: JobCurves, of_day: bool = False) -> Figure:
 
 
 @matplotlib.rc_context(_STYLE)
-def overview_image(jobs: Sequence[JobCurves], heading: Heading, of_day: bool = False) -> Figure | None:
-    """One quantity of all runs; None when no run has it."""
-    drawn = [(job, panel) for job in jobs if (panel := job.panel(heading.title)) is not None]
-    if not drawn:
-        return None
+def overview_image(jobs: Sequence[JobCurves], title: str, of_day: bool = False) -> Figure:
+    """One quantity of all runs that have it."""
+    drawn = [(job, panel) for job in jobs if (panel := job.panel(title)) is not None]
     figure, (axis,) = _figure(3.2, 1, 1)
     time = clock(jobs, of_day)
     divisor, symbol = scale(max(panel.curve.highest for _, panel in drawn), drawn[0][1].curve.unit)
@@ -75,7 +127,7 @@ def overview_image(jobs: Sequence[JobCurves], heading: Heading, of_day: bool = F
     axis.set(xlabel=time.title, ylabel=unit_title(drawn[0][1].curve, symbol))
     axis.set_ylim(bottom=0)
     axis.margins(x=0)
-    axis.set_title(f"{heading.title}, peak of each window", loc="left")
+    axis.set_title(f"{title}, peak of each window", loc="left")
     if len(drawn) <= _MOST_NAMES:
         figure.legend(frameon=False, loc="outside lower center", ncols=3)
     return figure
@@ -115,11 +167,21 @@ def _draw_panel(axis: Axes, job: JobCurves, panel: Panel, colour: str, time: Clo
         _draw_line(axis, times, _heights(curve.peak, divisor), colour, name="peak", linewidth=0.7, linestyle=":")
     if panel.requested is not None:
         axis.axhline(panel.requested / divisor, color=REQUESTED, linewidth=1, linestyle="--", label="requested")
+    if panel.mark is not None:
+        _draw_mark(axis, job, panel.mark, divisor, time)
     axis.set_ylim(bottom=0)
     axis.set_ylabel(unit_title(curve, symbol))
     axis.set_title(panel.title, loc="left", fontsize=8, fontweight="bold")
     if len(axis.get_legend_handles_labels()[1]) > 1:
         axis.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.98), ncols=3, borderaxespad=0)
+
+
+def _draw_mark(axis: Axes, job: JobCurves, mark: Mark, divisor: float, time: Clock) -> None:
+    """A point, and its words below the top of the panel, where they fit best."""
+    place: Any = time.place(mark.seconds, job.row["started"])
+    axis.plot([place], [mark.value / divisor], "o", color=REQUESTED, markersize=3)
+    words = "\n".join(textwrap.wrap(mark.words, _MARK_WIDTH))
+    axis.text(0.01, 0.06, words, transform=axis.transAxes, fontsize=6, va="bottom", ha="left", bbox=_ON_WHITE)
 
 
 def _times(job: JobCurves, curve: Curve, time: Clock) -> list[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from math import inf
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PROCESSES
@@ -12,11 +14,14 @@ from jobmeter.analyse.timeline import level
 from jobmeter.errors import UsageError
 from jobmeter.journal.reader import Journal, JournalWindow
 from jobmeter.model import Kind
+from jobmeter.report.peaks import job_peak, peak_text
 
 _OFTEN = 0.5
 """Some sources are read rarely (PSS is costly): one that fills fewer windows than this share makes no curve."""
 _SHORT = 3
 """A value stands for the time since the one before it. More windows than this without a value are a gap."""
+_SHORTEST = 0.005
+"""Seconds below which a counter has no rate: clock and counter are read one after the other."""
 
 
 class Curve(NamedTuple):
@@ -40,6 +45,14 @@ class Curve(NamedTuple):
         return self.peak != self.mean
 
 
+class Mark(NamedTuple):
+    """A moment of a curve, and what there is to say of it."""
+
+    seconds: float
+    value: float
+    words: str
+
+
 class Panel(NamedTuple):
     """A curve with its heading, and what was requested of it."""
 
@@ -47,6 +60,7 @@ class Panel(NamedTuple):
     curve: Curve
     number: int  # which of the panels it is, were all of them there
     requested: float | None = None
+    mark: Mark | None = None
 
 
 class JobCurves(NamedTuple):
@@ -83,26 +97,69 @@ def distinguishing_length(ids: Sequence[str]) -> int:
 def job_curves(row: StoredRun, journal: Journal, keys: Sequence[str] = (), most: int = 2000) -> JobCurves:
     """The standard panels of a run, or those of the measurements named; each of about `most` points."""
     headings = [Heading(key, (key,)) for key in keys] or STANDARD
-    described = journal.header["measurements"]
+    described = journal.header.get("measurements", {})
     panels = []
     for number, heading in enumerate(headings):
         key = _best_key(heading.keys, described, journal.windows)
         if key is None:
             continue
         requested = row.get(heading.requirement) if heading.requirement else None
-        curve = thinned(_curve(key, described[key], journal.windows), most)
-        panels.append(Panel(heading.title, curve, number, None if requested is None else requested * heading.times))
+        curve = _curve(key, described[key], journal.windows)
+        if curve.unit == "percent":
+            curve = _possible(curve, 100.0 * (journal.header.get("host", {}).get("cpus") or inf))
+        curve = thinned(curve, most)
+        if curve.times:
+            limit = None if requested is None else requested * heading.times
+            panels.append(Panel(heading.title, curve, number, limit, _mark(heading, journal)))
     return JobCurves(row, panels)
 
 
-def check_drawable(keys: Iterable[str], journal: Journal) -> None:
-    """UsageError for a measurement that the run does not have, or that is a text."""
-    described = journal.header["measurements"]
+def _mark(heading: Heading, journal: Journal) -> Mark | None:
+    """Of memory, who held it at its peak."""
+    peak = job_peak(journal.record) if heading is MEMORY and journal.record is not None else None
+    return None if peak is None else Mark(peak["seconds"], peak["bytes"], peak_text(peak))
+
+
+class Chosen(NamedTuple):
+    """The measurements that patterns select, and what of them no run can draw."""
+
+    keys: list[str]
+    notes: list[str]  # lines for people
+
+
+def choose_keys(patterns: Sequence[str], journals: Sequence[Journal]) -> Chosen:
+    """The keys that these names and globs mean in these runs, in their order.
+
+    UsageError for one that no run has, or when nothing can be drawn.
+    """
+    described: dict[str, Mapping[str, str]] = {}
+    for journal in journals:
+        described.update(journal.header.get("measurements", {}))
+    keys: dict[str, None] = {}
+    texts: list[str] = []
+    for pattern in patterns:
+        selected = [key for key in described if fnmatchcase(key, pattern)]
+        if not selected:
+            runs = f"run {journals[0].header['id']}" if len(journals) == 1 else f"any of the {len(journals)} runs"
+            raise UsageError(f"{pattern}: not measured in {runs}. There are: {', '.join(described) or 'none'}.")
+        drawable = [key for key in selected if described[key]["kind"] in (Kind.GAUGE.value, Kind.COUNTER.value)]
+        texts += [key for key in selected if key not in drawable]
+        keys.update(dict.fromkeys(drawable))
+    notes = [f"{', '.join(dict.fromkeys(texts))}: not drawn: a text makes no curve"] if texts else []
+    if not keys:
+        raise UsageError(*notes)
+    return Chosen(list(keys), notes)
+
+
+def undrawn(keys: Sequence[str], jobs: Sequence[JobCurves]) -> list[str]:
+    """A line for each key that some runs have no curve of."""
+    lines = []
     for key in keys:
-        if key not in described:
-            raise UsageError(f"{key}: not measured in run {journal.header['id']}. It has: {', '.join(described)}.")
-        if described[key]["kind"] not in (Kind.GAUGE.value, Kind.COUNTER.value):
-            raise UsageError(f"{key}: a {described[key]['kind']}, which makes no curve")
+        without = [job.row["id"] for job in jobs if job.panel(key) is None]
+        if without:
+            more = f" and {len(without) - 5} more" if len(without) > 5 else ""
+            lines.append(f"{key}: no values over time in {', '.join(without[:5])}{more}")
+    return lines
 
 
 def thinned(curve: Curve, most: int) -> Curve:
@@ -133,14 +190,20 @@ def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) ->
     share = rate and unit == "seconds"
     unit, times = ("percent", 100.0) if share else (unit, 1.0)
     curve = Curve(key, unit, described.get("help", ""), rate and not share, [], [], [])
+    # Of fine windows, which have only what is read often, no other key is missing.
+    whole = max((len(window.cells) for window in windows), default=0) / 2
     before = covered = 0.0  # the ends of the window before, and of the last one that had a value
     missing = 0
+    grown = 0.0  # of a counter, in windows that are too short for a rate
     for window in windows:
         cell = window.cells.get(key)
         if rate and cell is not None:
-            cell = times * cell / (window.seconds - before) if window.seconds > before else None
+            lasted, grown = window.seconds - covered, grown + cell
+            too_short = lasted <= 0 or (covered > 0 and lasted < _SHORTEST)
+            cell = None if too_short else times * grown / lasted
+            grown = grown if too_short else 0.0
         if cell is None:
-            missing += 1
+            missing += not 0 < len(window.cells) < whole
         else:
             if missing > _SHORT:
                 _add(curve, before, None, None)
@@ -152,6 +215,23 @@ def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) ->
             covered, missing = window.seconds, 0
         before = window.seconds
     return curve
+
+
+def _possible(curve: Curve, most: float) -> Curve:
+    """The curve without rates that cannot be, as more CPUs than there are: each is spread over the steps before it.
+
+    The kernel adds to a counter of CPU time when it looks at the process next: what one reading missed the next finds.
+    """
+    points: list[tuple[float, float | None, float | None]] = []
+    for end, mean, peak in zip(curve.times, curve.mean, curve.peak):
+        while mean is not None and mean > most and len(points) > 1 and points[-1][1] is not None:
+            (middle, before, _), start = points.pop(), points[-1][0]
+            mean = peak = (before * (middle - start) + mean * (end - middle)) / (end - start)  # type: ignore[operator]
+        points.append((end, mean, peak))
+    if len(points) > 1 and points[0][1] is not None:
+        points[0] = (points[0][0], *points[1][1:])
+    times, means, peaks = ([list(column) for column in zip(*points)]) if points else ([], [], [])
+    return curve._replace(times=times, mean=means, peak=peaks)
 
 
 def _add(curve: Curve, seconds: float, mean: float | None, peak: float | None) -> None:

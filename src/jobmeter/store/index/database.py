@@ -5,58 +5,104 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
-from typing import Any
+import stat
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from sqlalchemy import Connection, create_engine, event, insert, select
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from jobmeter.errors import StoreError
+from jobmeter.links import directory_of
 from jobmeter.store.index.tables import SAMPLES_VIEW, SCHEMA_VERSION, index_state, job_metadata, layout, metadata
+from jobmeter.store_access import create, open_or_create, store_access
 
 _BUSY_SECONDS = 10.0
 """How long to wait for another command that brings the index up to date."""
+_PATIENT_SECONDS = 60.0
+"""How long a command waits that changes runs: it cannot do so without the lock."""
+_SILENT_SECONDS = 2.0
+"""How long a command waits without a word."""
 _MAPPED = 1 << 31
 """Bytes of the index that are read through memory: a quarter faster. Not while it is filled."""
+_SMALL_PAGES = 64
+"""An index of a megabyte, which need not shrink."""
+_NOT_DAMAGE = (
+    "disk is full",
+    "disk I/O error",
+    "unable to open database file",
+    "readonly database",
+    "permission denied",
+    "locked",
+    "locking protocol",
+)
+"""What SQLite says when the disk, a permission or a lock is the reason: to make the index again would not help."""
 
 
 class Locked(Exception):
     """Another process holds the lock of the index for too long."""
 
 
+class Unusable(Exception):
+    """The file of the index cannot be opened or written, or is a newer version's: a new file would not help."""
+
+
+def is_damage(error: DatabaseError) -> bool:
+    """Whether the index itself is the reason, so that a new one helps."""
+    return not any(words in str(error.orig) for words in _NOT_DAMAGE)
+
+
 def open_index(path: str) -> Connection:
     """The index in this file; created if missing, rebuilt if it is damaged, of an older version or another layout.
 
-    StoreError when it is of a newer version, or cannot be opened.
+    Unusable when it is of a newer version, or cannot be opened or written.
     """
+    if os.path.lexists(path) and not is_regular_file(path):
+        # SQLite would follow a symbolic link and change the database at its end, and wait for the writer of a FIFO.
+        raise Unusable("it is not a regular file")
     with _alone(f"{path}.lock"):
         try:
             return _open_checked(path)
-        except (DatabaseError, _Damaged) as error:
-            if isinstance(error, OperationalError) and "locked" in str(error):
-                raise StoreError(f"{path}: another program holds its lock. Try again.") from None
-            discard_index(path)
-        try:
-            return _open_checked(path)
+        except (_Damaged, UnicodeDecodeError):  # a message of SQLite quotes the file, which may have any bytes
+            pass
         except DatabaseError as error:
-            raise StoreError(f"{path}: {error.orig}") from None
+            if not is_damage(error):
+                raise Unusable(str(error.orig)) from None
+        try:
+            discard_index(path)
+            return _open_checked(path)
+        except (DatabaseError, StoreError) as error:
+            raise Unusable(str(error.orig if isinstance(error, DatabaseError) else error)) from None
 
 
-def index_in_memory() -> Connection:
-    """An index for a store that cannot be written to."""
+def index_in_memory(fill: Callable[[sqlite3.Connection], None] | None = None) -> Connection:
+    """An index for a store that cannot be written to: as `fill` copies it there, or empty."""
+    if fill is not None:
+        with contextlib.suppress(DatabaseError, sqlite3.Error, StoreError, Unusable, UnicodeDecodeError, _Damaged):
+            return _open_checked(":memory:", fill)
     return _open_checked(":memory:")
 
 
 def discard_index(path: str) -> None:
-    for name in (f"{path}-wal", f"{path}-shm", path):
+    for name in (f"{path}-wal", f"{path}-shm", f"{path}-journal", path):
         remove_file(name)
+
+
+def is_regular_file(path: str) -> bool:
+    """Whether it exists and is a file: no directory, no FIFO, no symbolic link."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def remove_file(path: str) -> None:
     """Remove a file, if it exists; StoreError when that fails."""
     try:
-        os.unlink(path)
+        with directory_of(path) as directory:
+            os.unlink(os.path.basename(path), dir_fd=directory)
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -65,9 +111,33 @@ def remove_file(path: str) -> None:
 
 def _tidy_log(connection: Connection) -> None:
     """Move what was written into the file itself, unless other processes are reading; then the next command does."""
-    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
-    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(_BUSY_SECONDS * 1000)}")
+    _wait_for_locks(connection, 0)
+    with contextlib.suppress(OperationalError):  # no space for it: what was written stays in the log
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    _wait_for_locks(connection, _BUSY_SECONDS)
+
+
+def shrink(connection: Connection) -> None:
+    """Make the file smaller when a quarter of it or more is unused: then it takes no longer than the removal did.
+
+    It needs as much space as what stays, for a while. Without that, or while others write, the file stays as it is.
+    """
+    pages, unused = (
+        connection.exec_driver_sql(f"PRAGMA {of}").scalar() or 0 for of in ("page_count", "freelist_count")
+    )
+    if pages < _SMALL_PAGES or unused * 4 < pages:
+        return
+    with contextlib.suppress(DatabaseError):
+        connection.exec_driver_sql("VACUUM")
+        _tidy_log(connection)
+
+
+def _wait_for_locks(connection: Connection, seconds: float) -> None:
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+
+
+def raw_connection(connection: Connection) -> sqlite3.Connection:
+    return cast("sqlite3.Connection", connection.connection.driver_connection)
 
 
 def read_through_memory(connection: Connection) -> None:
@@ -75,33 +145,57 @@ def read_through_memory(connection: Connection) -> None:
 
 
 @contextlib.contextmanager
-def writing(connection: Connection) -> Iterator[None]:
-    """One transaction; `Locked` when another process holds the lock."""
+def writing(
+    connection: Connection, *, patient: bool = False, on_wait: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """One transaction; `Locked` when another process holds the lock. `on_wait` is called before a wait is long."""
+    seconds = _PATIENT_SECONDS if patient else _BUSY_SECONDS
+    silent = min(_SILENT_SECONDS, seconds)
+    try:
+        try:
+            _begin(connection, silent)
+        except Locked:
+            if seconds == silent:
+                raise
+            on_wait()
+            _begin(connection, seconds - silent)
+    finally:
+        _wait_for_locks(connection, _BUSY_SECONDS)
+    try:
+        yield
+        connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        with contextlib.suppress(SQLAlchemyError):  # SQLite itself rolls back when the disk is full
+            connection.exec_driver_sql("ROLLBACK")
+        raise
+    _tidy_log(connection)
+
+
+def _begin(connection: Connection, seconds: float) -> None:
+    """Take the lock; Locked when another process holds it for so long."""
+    _wait_for_locks(connection, seconds)
     try:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     except OperationalError as error:
         if "locked" in str(error) or "busy" in str(error):
             raise Locked from None
         raise
-    try:
-        yield
-    except BaseException:
-        connection.exec_driver_sql("ROLLBACK")
-        raise
-    connection.exec_driver_sql("COMMIT")
-    _tidy_log(connection)
 
 
 class _Damaged(Exception):
     """The file is not a usable index."""
 
 
-def _open_checked(path: str) -> Connection:
+def _open_checked(path: str, fill: Callable[[sqlite3.Connection], None] | None = None) -> Connection:
     if path != ":memory:":
+        _check_links(path)
         _check_size(path)
+        _create_file(path)
     connection = _connect(path)
     try:
-        _check_version(connection, path)
+        if fill is not None:
+            fill(raw_connection(connection))
+        _check_version(connection)
         connection.execute(select(job_metadata).limit(1)).all()
     except BaseException:
         connection.close()
@@ -132,7 +226,7 @@ def _connect(path: str) -> Connection:
     return engine.connect()
 
 
-def _check_version(connection: Connection, path: str) -> None:
+def _check_version(connection: Connection) -> None:
     tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()
     if not tables:
         with writing(connection):
@@ -144,13 +238,28 @@ def _check_version(connection: Connection, path: str) -> None:
         return
     state = {row.name: row.value for row in connection.execute(select(index_state))}
     schema = state.get("schema")
-    version = int(schema) if isinstance(schema, str) and schema.isdigit() else 0
+    version = int(schema) if isinstance(schema, str) and schema.isdecimal() and len(schema) < 10 else 0
     if version > SCHEMA_VERSION:
-        raise StoreError(
-            f"{path}: written by format {version}, this version reads up to {SCHEMA_VERSION}. Upgrade jobmeter."
-        )
+        # Left as it is: the newer version, which may be in use beside this one, need not make it again.
+        raise Unusable(f"written by format {version}, this version of jobmeter reads up to {SCHEMA_VERSION}")
     if version < SCHEMA_VERSION or state.get("layout") != layout():
         raise _Damaged
+
+
+def _check_links(path: str) -> None:
+    """SQLite would follow links, and write to whatever database they point to. They are removed with the index."""
+    if any(os.path.islink(name) for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal")):
+        raise _Damaged
+
+
+def _create_file(path: str) -> None:
+    """SQLite would create it as the umask allows; its log gets the permissions that the database has."""
+    try:
+        os.close(create(path, store_access(os.path.dirname(path))))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}") from None
 
 
 def _check_size(path: str) -> None:
@@ -182,12 +291,22 @@ def _alone(path: str) -> Iterator[None]:
     import fcntl
 
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = open_or_create(path, store_access(os.path.dirname(path)), os.O_RDWR)
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}") from None
+        raise Unusable(f"{path}: {error.strerror}") from None
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise Unusable("another program holds its lock") from None
+                time.sleep(0.005)
+                continue
+            except OSError:
+                pass  # a file system without locks
+            break
         yield
     finally:
         os.close(descriptor)

@@ -7,14 +7,16 @@ import json.encoder
 from typing import TYPE_CHECKING, Any
 
 from jobmeter.analyse.headline_table import HEADLINE
+from jobmeter.byte_text import as_represented
 from jobmeter.model import Quality, Status
+from jobmeter.record.read import source_of
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.index.unfinished import timestamp
 from jobmeter.store.query.fields import REQUIREMENTS
 from jobmeter.times import utc
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import Figure, Record, WorkflowPart
+    from jobmeter.record.types import Figure, MetricRecord, Record, WorkflowPart
 
 COLUMNS = tuple(column.name for column in job_metadata.columns if column.name != "number")
 
@@ -25,14 +27,11 @@ _AT_LEAST = Quality.AT_LEAST.value
 _REQUIREMENTS = tuple(REQUIREMENTS)
 _WORKFLOW_JOB = ("job_id", "step", "attempt", "fingerprint")
 _NO_WORKFLOW = (None, None, None)
-_plain, _escaped = json.encoder.encode_basestring, json.encoder.encode_basestring_ascii
+_plain = json.encoder.encode_basestring
 
 
 def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]:
-    """The values of `COLUMNS`, not all of them sure to be `storable`.
-
-    KeyError, TypeError or AttributeError when the record is not one.
-    """
+    """The values of `COLUMNS`, not all of them sure to be `storable`, of a record that `check_indexed` passed."""
     outcome, usage = record["outcome"], record["usage"]
     requirement = record.get("requirement") or {}
     host = record.get("host")
@@ -50,8 +49,10 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
         record.get("wall_seconds"),
         *figures,
         *[requirement.get(name) for name in _REQUIREMENTS],
+        source_of(record),
         *(workflow_columns(record["workflow"]) if "workflow" in record else _NO_WORKFLOW),
         labels_text(labels) if labels else "{}",
+        _metrics_text(record["metrics"]) if "metrics" in record else None,
         record.get("user"),
         host.get("name") if type(host) is dict else host,
         record.get("cwd"),
@@ -83,31 +84,23 @@ def _figures(usage: dict[str, Figure]) -> tuple[list[Any], str | None]:
 
 def workflow_columns(workflow: WorkflowPart) -> tuple[Any, ...]:
     """Run and id of the workflow, and which of its jobs this is."""
+    if "run_id" not in workflow or "id" not in workflow:
+        return _NO_WORKFLOW
     return workflow["run_id"], workflow["id"], json.dumps({name: workflow.get(name) for name in _WORKFLOW_JOB})
 
 
 def _quoted(text: str) -> str:
     """A text as JSON. To encode lists of them piece by piece is five times as quick as `json.dumps`."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            # Surrogates stand for bytes that are no UTF-8. SQL cannot store them, but it can store JSON escapes.
-            return _escaped(text)
-    return _plain(text)
-
-
-def is_record(record: Any) -> bool:
-    """Whether it has every field that readers of a run rely on."""
-    try:
-        row_of(record, 0, 0, 0)
-        return isinstance(record["measurements"], dict) and isinstance(record["provenance"], dict)
-    except (KeyError, TypeError, AttributeError):
-        return False
+    return _plain(as_represented(text))
 
 
 def labels_text(labels: dict[str, Any]) -> str:
     return "{" + ",".join([f"{_quoted(str(key))}:{_quoted(str(value))}" for key, value in labels.items()]) + "}"
+
+
+def _metrics_text(metrics: dict[str, MetricRecord]) -> str:
+    """The last value of each metric, as JSON."""
+    return "{" + ",".join([f"{_quoted(name)}:{json.dumps(metric['value'])}" for name, metric in metrics.items()]) + "}"
 
 
 def storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -117,8 +110,7 @@ def storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _storable(value: Any) -> Any:
     if type(value) is str:
-        # Bytes of a file name that are no UTF-8 stand as surrogates: they are spelt out.
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return as_represented(value)
     if type(value) is int and abs(value) >= 2**63:
         return float(value)
     return value if value is None or type(value) in (int, float) else str(value)

@@ -7,15 +7,14 @@ scans a file and hands over rows in batches; a pipe holds few of them, so memory
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import marshal
 import os
 import pickle
-import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.errors import StoreError
+from jobmeter.store.child_process import begin_child, start_child, widen
 from jobmeter.store.index.extract import row_of
 from jobmeter.store.index.scan import Amendment, Scan, ScannedRun
 
@@ -26,7 +25,6 @@ _ROWS = b"r"
 """Begins a message of rows: plain tuples, for which marshal takes half the time of pickle."""
 _BATCH = 500
 """Runs that are handed over at once."""
-_AHEAD = 1 << 20
 WORTH_IT = 64 << 20
 """Bytes of journals from which on a process more is worth its start."""
 
@@ -62,26 +60,19 @@ class ScannedFile(NamedTuple):
     messages: list[str]
 
 
-def can_scan_in_parallel() -> bool:
-    """Whether there are CPUs for it, and this process can be forked safely: not if it has threads."""
-    return (os.cpu_count() or 1) > 1 and hasattr(os, "fork") and threading.active_count() == 1
-
-
 def scan_in_parallel(files: Sequence[FileToScan]) -> Iterator[RowBatch | ScannedFile]:
     """What is in the files, as it is read; of each file `ScannedFile` last."""
-    import multiprocessing  # late: every command that reads imports this module, and few read so much
-    from multiprocessing.connection import Connection, wait
+    # Late: every command that reads imports this module, and few read so much.
+    from multiprocessing.connection import Connection, Pipe, wait
 
-    context = multiprocessing.get_context("fork")
     waiting = list(reversed(files))
     scanning: dict[Connection, Any] = {}
     try:
         while waiting or scanning:
             while waiting and len(scanning) < (os.cpu_count() or 1):
-                here, there = context.Pipe(duplex=False)
-                _widen(there)
-                process = context.Process(target=_scan, args=(there, waiting.pop()), daemon=True)
-                process.start()
+                here, there = Pipe(duplex=False)
+                widen(there)
+                process = start_child(_serve, ([here, *scanning], there, waiting.pop()))
                 there.close()
                 scanning[here] = process
             for connection in wait(list(scanning)):
@@ -93,14 +84,7 @@ def scan_in_parallel(files: Sequence[FileToScan]) -> Iterator[RowBatch | Scanned
                 yield message
     finally:
         for process in scanning.values():
-            process.terminate()
-
-
-def _widen(pipe: Connection) -> None:
-    """Let a child be some batches ahead while rows are written."""
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with contextlib.suppress(OSError):  # more than this user may have
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _AHEAD)
+            process.kill()
 
 
 def _receive(connection: Connection) -> RowBatch | ScannedFile:
@@ -114,18 +98,25 @@ def _receive(connection: Connection) -> RowBatch | ScannedFile:
     return scanned
 
 
+def _serve(parent: int, inherited: Sequence[Connection], connection: Connection, file: FileToScan) -> None:
+    """In the child: scan a file."""
+    begin_child(parent, inherited)
+    with contextlib.suppress(BrokenPipeError):  # the parent has ended
+        _scan(connection, file)
+
+
 def _scan(connection: Connection, file: FileToScan) -> None:
-    """In the child: hand over what the file holds."""
+    """Hand over what the file holds."""
     messages: list[str] = []
     unfinished: list[ScannedRun] = []
     batch: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]] = []
     scan = Scan(file.path, file.read_to, file.lines, messages.append)
     try:
         for run in scan.runs():
-            row = _row(run, file.file)
-            if row is None:
+            if run.record is None:
                 unfinished.append(run)
                 continue
+            row = row_of(run.record, file.file, run.offset, run.line)
             batch.append((row, list(map(tuple, run.samples))))
             if len(batch) >= _BATCH:
                 connection.send_bytes(_ROWS + marshal.dumps(batch))
@@ -150,10 +141,3 @@ def scanned_file(scan: Scan, name: str, unfinished: list[ScannedRun], messages: 
         unfinished,
         messages,
     )
-
-
-def _row(run: ScannedRun, file: int) -> tuple[Any, ...] | None:
-    try:
-        return None if run.record is None else row_of(run.record, file, run.offset, run.line)
-    except (KeyError, TypeError, AttributeError):
-        return None  # reported when unfinished runs are read

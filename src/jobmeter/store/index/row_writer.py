@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
@@ -21,13 +21,17 @@ _BATCH = 2000
 """Runs that are written at once."""
 _IDS = 500
 """Ids in one query: SQLite takes 999 parameters everywhere."""
+_FILE = 1 + COLUMNS.index("file")
+"""Where a row that is written has its file; the number of the run is before the columns."""
 
 
 class RowWriter:
     """Collects runs until a batch is full. Used within one transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, warn: Callable[[str], None]) -> None:
         self._connection = connection
+        self._warn = warn
+        self.file_names: dict[int, str] = {}  # of the files that are being read
         self._rows: list[tuple[Any, ...]] = []
         self._samples: list[tuple[Any, ...]] = []
         self._number: int = connection.execute(select(func.max(job_metadata.c.number))).scalar() or 0
@@ -35,12 +39,8 @@ class RowWriter:
         self._insert_sample = _statement(connection, window_samples, tuple(window_samples.columns.keys()))
 
     def add(self, run: ScannedRun, record: Record, file: int) -> None:
-        """Add a run, in place of its earlier rows. ValueError when its record is not one."""
-        try:
-            row = row_of(record, file, run.offset, run.line)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no run record: {error!r}") from None
-        self.add_row(row, run.samples)
+        """Add a run, in place of its earlier rows. Its record is valid."""
+        self.add_row(row_of(record, file, run.offset, run.line), run.samples)
 
     def add_row(self, row: tuple[Any, ...], samples: Sequence[tuple[Any, ...]]) -> None:
         """Add the values of `COLUMNS` and the samples of a run."""
@@ -59,10 +59,38 @@ class RowWriter:
             self._insert(rows, samples)
         except (SQLAlchemyError, UnicodeEncodeError, OverflowError):
             # A value is not as `run` writes it, or a run is in the index already: then one by one.
-            self._remove([row[1] for row in rows])
-            last = {row[1]: storable(row) for row in rows}
+            last = {row[1]: storable(row) for row in self._originals(rows)}
+            self._remove(list(last))
             numbers = {row[0] for row in last.values()}
-            self._insert(list(last.values()), [storable(sample) for sample in samples if sample[0] in numbers])
+            if last:
+                self._insert(list(last.values()), [storable(sample) for sample in samples if sample[0] in numbers])
+
+    def _originals(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The rows without those of runs that another file holds: a copy never hides the run.
+
+        The file that is named after the run is the original, else the one that was read first.
+        """
+        job = job_metadata.c
+        holders: dict[str, int] = {}
+        for some in _parts([row[1] for row in rows]):
+            found = self._connection.execute(select(job.job_id, job.file).where(job.job_id.in_(some)))
+            holders.update({row.job_id: row.file for row in found})
+        for row in rows:
+            run_id, file = row[1], row[_FILE]
+            holder = holders.setdefault(run_id, file)
+            name, other = self._file_name(file), self._file_name(holder)
+            if holder == file or (name == f"{run_id}.jsonl" and other != name):
+                holders[run_id] = file
+                yield row
+            else:
+                self._warn(f"{name}: run {run_id} is left out: it is in {other}")
+
+    def _file_name(self, file: int) -> str:
+        files = journal_files.c
+        if file not in self.file_names:
+            name = self._connection.execute(select(files.name).where(files.file == file)).scalar()
+            self.file_names[file] = name or ""
+        return self.file_names[file]
 
     def _insert(self, rows: list[tuple[Any, ...]], samples: list[tuple[Any, ...]]) -> None:
         self._connection.exec_driver_sql("SAVEPOINT batch")
@@ -95,11 +123,14 @@ class RowWriter:
 
     def _remove(self, ids: Sequence[str]) -> None:
         job = job_metadata.c
-        for at in range(0, len(ids), _IDS):
-            some = ids[at : at + _IDS]
+        for some in _parts(ids):
             numbers = self._connection.execute(select(job.number).where(job.job_id.in_(some))).scalars().all()
             if numbers:
                 forget_runs(self._connection, numbers)
+
+
+def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[at : at + _IDS] for at in range(0, len(ids), _IDS))
 
 
 def forget_runs(connection: Connection, numbers: Sequence[int]) -> None:

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jobmeter.analyse.timeline import Sampler, WindowSample
+from jobmeter.analyse.timeline import Counters, Sampler, WindowSample
+from jobmeter.byte_text import without_surrogates
 from jobmeter.errors import StoreError
-from jobmeter.journal.reader import check_header, final_record, parse_line, read_shared, shared_part, unreadable
-from jobmeter.journal.writer import SCHEMA
+from jobmeter.journal.lines import DECODER, LONGEST_LINE, open_journal, parse_line, read_lines, skip_line, too_long
+from jobmeter.journal.reader import (
+    check_schema,
+    final_record,
+    header_id,
+    quick_id,
+    read_shared,
+    shared_part,
+    skipped,
+    unreadable,
+)
+from jobmeter.record.checks import check_texts
+from jobmeter.record.types import LARGEST_STORED
+from jobmeter.record.validate import check_indexed, check_labels
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
-_HEADER_ID = re.compile(rb'\{"schema":"%s","id":"([\w-]+)"' % re.escape(SCHEMA.encode()))
 _UNUSED = ',"measurements":{'
 """Where in a record the part begins that the index does not use: more than half of it, and the time to parse it."""
-_scan_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_IMPORTED = '"imported":{"from":'
+"""Where in that part it says which tool another run is of."""
+_scan_json: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once  # type: ignore[attr-defined]
 """`json.loads` without its checks of the argument, which for a short line take as long as the line."""
 _NEWLINE, _BRACKET = b"\n["
 _MOST_PROBLEMS = 5
 """How many lines of one file are reported one by one."""
+_LONGEST_RUN = 1e11
+"""Seconds, as in `record.types`."""
 
 
 class ScannedRun(NamedTuple):
@@ -46,7 +60,7 @@ class Amendment(NamedTuple):
 class _OpenRun:
     """A run whose record has not come yet."""
 
-    __slots__ = ("before", "line", "offset", "run_id", "sampler", "samples", "width")
+    __slots__ = ("counters", "line", "offset", "run_id", "sampler", "samples", "width")
 
     def __init__(self, run_id: str, offset: int, line: int) -> None:
         self.run_id = run_id
@@ -54,7 +68,7 @@ class _OpenRun:
         self.line = line
         self.sampler: Sampler | None = None
         self.width = 0
-        self.before = 0.0
+        self.counters: Counters = {}
         self.samples: list[WindowSample] = []
 
 
@@ -78,14 +92,14 @@ class Scan:
 
     def runs(self) -> Iterator[ScannedRun]:
         """Every run that ends in the rest of the file, then those that do not."""
-        try:
-            if self.read_to:
-                self.shared = read_shared(self.path)
-            with open(self.path, "rb", buffering=1 << 20) as file:
+        if self.read_to:
+            self.shared = read_shared(self.path)
+        with open_journal(self.path) as file:
+            try:
                 file.seek(self.read_to)
                 yield from self._lines(file)
-        except OSError as error:
-            raise StoreError(f"{self.path}: {error.strerror}") from None
+            except OSError as error:
+                raise StoreError(f"{self.path}: {error.strerror}") from None
         for run in self._open.values():
             yield ScannedRun(run.run_id, None, run.offset, run.line, run.samples)
         self._report_rest()
@@ -97,12 +111,18 @@ class Scan:
 
     def _lines(self, file: Any) -> Iterator[ScannedRun]:
         offset, number = self.read_to, self.lines
-        for line in file:
+        for line in read_lines(file):
             number += 1
             if line[-1] != _NEWLINE:
-                self.size = offset + len(line)
-                self.torn = unreadable(self.path, number, line)
-                return
+                rest, whole = skip_line(file) if len(line) == LONGEST_LINE else (0, False)
+                offset += len(line) + rest
+                self.size = offset
+                if not whole:
+                    self.torn = too_long(self.path, number) if rest else unreadable(self.path, number, line)
+                    return
+                self._too_long(number)
+                self.read_to, self.lines = offset, number
+                continue
             if number == 1 or line.startswith(b'{"schema"'):
                 self._header(offset, number, line)
             elif line[0] == _BRACKET:
@@ -119,24 +139,34 @@ class Scan:
             self.size = self.read_to = offset
             self.lines = number
 
+    def _too_long(self, number: int) -> None:
+        if number == 1:
+            raise StoreError(too_long(self.path, number))
+        if self._current is not None:
+            self._current.sampler = None  # its columns may have been declared again in this line
+        self._problem(too_long(self.path, number))
+
     def _header(self, offset: int, number: int, line: bytes) -> None:
-        quick = _HEADER_ID.match(line)
-        if quick is not None and line.endswith(b"}\n"):
-            run_id = quick[1].decode()
-        else:
+        run_id = quick_id(line)
+        if run_id is None:
             header = parse_line(line)
+            self._current = None
             try:
-                check_header(self.path, number, header)
+                check_schema(self.path, number, header)
             except StoreError as error:
-                self._current = None
                 if number == 1:
                     raise
                 self._problem(str(error))
                 return
             if "shared" in header:
-                self.shared = shared_part(header)
+                self.shared, problem = shared_part(header)
+                if problem is not None:
+                    self._problem(skipped(self.path, number, problem))
                 return
-            run_id = str(header.get("id"))
+            run_id = header_id(line, header)
+        if run_id is None:
+            self._problem(f"{self.path}: line {number} is a header without an id")
+            return
         self._current = self._open[run_id] = _OpenRun(run_id, offset, number)
 
     def _columns(self, number: int, line: bytes) -> None:
@@ -147,7 +177,7 @@ class Scan:
         if sampler_and_width is None:
             entry = parse_line(line)
             columns = entry.get("columns") if isinstance(entry, dict) else None
-            if not isinstance(columns, list):
+            if check_texts(columns) is not None or not isinstance(columns, list):
                 run.sampler = None
                 self._problem(unreadable(self.path, number, line))
                 return
@@ -166,16 +196,30 @@ class Scan:
             self._problem(unreadable(self.path, number, line))
             return
         try:
-            run.samples.append(run.sampler.take(values[0], values[0] - run.before, values[2:]))
-            run.before = values[0]
-        except (TypeError, IndexError):
-            self._problem(unreadable(self.path, number, line))
+            sample = run.sampler.take(values[0], run.counters, values[2:])
+            seconds, cpu, memory, processes = sample
+            # Whether SQL can store these, and curves show them; a text cannot be compared.
+            if (
+                0 <= seconds <= _LONGEST_RUN
+                and (cpu is None or 0 <= cpu <= LARGEST_STORED)
+                and (memory is None or 0 <= memory <= LARGEST_STORED)
+                and (processes is None or 0 <= processes <= LARGEST_STORED)
+            ):
+                run.samples.append(sample)
+                return
+        except (TypeError, IndexError, OverflowError):
+            pass  # a text, or a list, where a number belongs
+        self._problem(unreadable(self.path, number, line))
 
     def _record(self, number: int, line: bytes) -> ScannedRun | None:
         record = final_record(_used_part(line))
         run = self._current
-        if not isinstance(record, dict) or not isinstance(record.get("id"), str):
+        if not isinstance(record, dict):
             self._problem(unreadable(self.path, number, line))
+            return None
+        problem = check_indexed(record)
+        if problem is not None:
+            self._problem(skipped(self.path, number, f"record{problem}"))
             return None
         if run is None or run.run_id != record["id"]:
             run = self._open.get(record["id"])
@@ -184,19 +228,28 @@ class Scan:
                 self._problem(f"{self.path}: line {number} is the record of a run without a header and was skipped")
             return None
         del self._open[run.run_id]
+        if run is self._current:
+            self._current = None
         return ScannedRun(run.run_id, cast("Record", record), run.offset, run.line, run.samples)
 
     def _other(self, offset: int, number: int, line: bytes) -> None:
         entry = parse_line(line)
         if isinstance(entry, dict) and "schema" in entry:
             self._header(offset, number, line)
-        elif isinstance(entry, dict) and isinstance(entry.get("labels"), dict):
-            self.amendments.append(Amendment(str(entry.get("run")), entry["labels"]))
-        elif isinstance(entry, dict) and "removed" in entry:
-            self._open.pop(str(entry["removed"]), None)
-            self.amendments.append(Amendment(str(entry["removed"]), None))
-        elif isinstance(entry, dict) and "run" in entry:
-            self._current = self._open.get(str(entry["run"]))
+        elif isinstance(entry, dict) and _is_ascii(entry.get("run")):
+            if "gap" in entry:
+                return  # the journal's reader reports it
+            if "labels" not in entry:
+                self._current = self._open.get(entry["run"])
+            elif (problem := check_labels(entry["labels"])) is None:
+                self.amendments.append(Amendment(entry["run"], entry["labels"]))
+            else:
+                self._problem(skipped(self.path, number, f"labels{problem}"))
+        elif isinstance(entry, dict) and _is_ascii(entry.get("removed")):
+            self._open.pop(entry["removed"], None)
+            self.amendments.append(Amendment(entry["removed"], None))
+        elif isinstance(entry, dict) and "gap" in entry:
+            return  # the journal's reader reports it
         else:
             if self._current is not None:
                 self._current.sampler = None  # its columns may have been declared again in this line
@@ -212,6 +265,11 @@ class Scan:
             self._warn(f"{self.path}: {self._problems - _MOST_PROBLEMS} more lines cannot be read")
 
 
+def _is_ascii(value: Any) -> bool:
+    """Whether it can be the id of a run."""
+    return isinstance(value, str) and value.isascii()
+
+
 def _used_part(line: bytes) -> Any:
     """What the index uses of a record; None when the line is none. The rest is parsed when the run is shown."""
     try:
@@ -221,7 +279,10 @@ def _used_part(line: bytes) -> Any:
             # A quote within a text is escaped, so this is the key and nothing a job was called.
             record = _scan_json(text[:cut] + "}}", 0)[0]["record"]
             if "usage" in record and "wall_seconds" in record:
-                return record
+                imported = text.find(_IMPORTED, cut)
+                if imported > 0:
+                    record["provenance"] = {"imported": {"from": _scan_json(text, imported + len(_IMPORTED))[0]}}
+                return without_surrogates(record) if r"\ud" in text else record
     except (ValueError, StopIteration, KeyError, TypeError, RecursionError):
         pass  # not as `run` writes it: then as a whole
     entry = parse_line(line)
@@ -230,5 +291,5 @@ def _used_part(line: bytes) -> Any:
 
 def file_size(path: str) -> tuple[int, int]:
     """Size and time of the last change (ns)."""
-    status = os.stat(path)
+    status = os.lstat(path)
     return status.st_size, status.st_mtime_ns

@@ -5,13 +5,40 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
-from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Dialect,
+    Float,
+    FromClause,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    literal_column,
+)
 
 from jobmeter.analyse.headline_table import HEADLINE, HeadlineFigure
+from jobmeter.byte_text import as_represented
+from jobmeter.model import OWN_SOURCE
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 8
 """Raise it when journals are read in another way: an index of an older version is rebuilt. A change of the columns
 needs no new version, see `layout`."""
+
+
+class ByteText(TypeDecorator[str]):
+    """Text of a record. What it is compared with may have bytes as the command line gives them: surrogates."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return as_represented(value) if isinstance(value, str) else value
+
 
 metadata = MetaData()
 
@@ -52,34 +79,43 @@ job_metadata = Table(
     metadata,
     # Numbers come first: SQLite reads a row only as far as the last column that is selected.
     Column("number", Integer, primary_key=True),
-    Column("job_id", Text, nullable=False),
-    Column("job_name", Text, nullable=False),
-    Column("status", Text, nullable=False),
+    Column("job_id", ByteText, nullable=False),
+    Column("job_name", ByteText, nullable=False),
+    Column("status", ByteText, nullable=False),
     Column("exit_code", Integer),
     Column("signal", Integer),
-    Column("started", Text),
-    Column("ended", Text),
+    Column("started", ByteText),
+    Column("ended", ByteText),
     Column("wall_seconds", Float),
     *map(_figure_column, HEADLINE),
     Column("requirement_cpus", Float),
     Column("requirement_memory_bytes", BigInteger),
     Column("requirement_runtime_seconds", Float),
+    Column("requirement_gpus", BigInteger),
+    Column("source", ByteText, nullable=False),  # the tool that made its figures
     Column("workflow_run", Integer),
-    Column("workflow_id", Text),
-    Column("workflow_job", Text),  # a JSON object: which of its jobs, and which attempt
-    Column("labels", Text, nullable=False),  # a JSON object
-    Column("user", Text),
-    Column("host", Text),
-    Column("cwd", Text),
-    Column("command", Text),  # a JSON array
-    Column("cpu_quality", Text),
-    Column("memory_quality", Text),
-    Column("at_least", Text),  # a JSON array: the headline figures that may have been higher
-    Column("enforced", Text),  # a JSON array: the limits that the kernel enforced
+    Column("workflow_id", ByteText),
+    Column("workflow_job", ByteText),  # a JSON object: which of its jobs, and which attempt
+    Column("labels", ByteText, nullable=False),  # a JSON object
+    Column("metrics", ByteText),  # a JSON object: the last value of each
+    Column("user", ByteText),
+    Column("host", ByteText),
+    Column("cwd", ByteText),
+    Column("command", ByteText),  # a JSON array
+    Column("cpu_quality", ByteText),
+    Column("memory_quality", ByteText),
+    Column("at_least", ByteText),  # a JSON array: the headline figures that may have been higher
+    Column("enforced", ByteText),  # a JSON array: the limits that the kernel enforced
     Column("file", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),  # where in the file its header begins
     Column("line", Integer, nullable=False),
 )
+
+
+def is_foreign(jobs: FromClause) -> ColumnElement[bool]:
+    """Whether another tool measured a run. Without parameters: SQLite must see that its index of such runs fits."""
+    return jobs.c.source != literal_column(f"'{OWN_SOURCE}'")
+
 
 window_samples = Table(
     "window_samples",
@@ -94,8 +130,8 @@ window_samples = Table(
 )
 
 _SPREAD = tuple(figure.name for figure in HEADLINE if figure.in_stats)
-_SUMMED = ("cpu_seconds", "memory_mean_bytes")
-"""Besides, for core-hours and GB-hours."""
+_SUMMED = ("cpu_seconds", "memory_mean_bytes", "energy_joules", "gpu_seconds")
+"""Besides, for hours of cores, memory and GPUs, and energy."""
 
 INDEXES = (
     Index("job_by_id", job_metadata.c.job_id, unique=True),
@@ -116,7 +152,8 @@ INDEXES = (
         for name in _SPREAD
     ),
     Index("job_by_file", job_metadata.c.file),
-    # Most runs are of no workflow, and cost nothing here.
+    # Most runs are neither imported nor of a workflow, and cost nothing here.
+    Index("job_by_source", job_metadata.c.source, job_metadata.c.job_name, sqlite_where=is_foreign(job_metadata)),
     Index(
         "job_by_workflow",
         job_metadata.c.workflow_id,

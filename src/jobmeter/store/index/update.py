@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy.exc import OperationalError
 
 from jobmeter.errors import StoreError
 from jobmeter.journal.reader import RunLocation, read_journal
 from jobmeter.model import Status
+from jobmeter.record.validate import check_record
+from jobmeter.store.child_process import can_start_children
 from jobmeter.store.index.database import Locked, writing
 from jobmeter.store.index.liveness import is_elsewhere, writer_lives
 from jobmeter.store.index.parallel_scan import (
@@ -20,17 +23,17 @@ from jobmeter.store.index.parallel_scan import (
     FileToScan,
     RowBatch,
     ScannedFile,
-    can_scan_in_parallel,
     scan_in_parallel,
     scanned_file,
 )
+from jobmeter.store.index.rewriting import marks_left
 from jobmeter.store.index.row_writer import RowWriter, forget_files
 from jobmeter.store.index.scan import Scan, ScannedRun, file_size
 from jobmeter.store.index.tables import CLOSED, INDEXES, OPEN, SILENT, index_state, job_metadata, journal_files
 from jobmeter.store.index.unfinished import record_so_far
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import Record
+    pass
 
 _TURN = 2.0
 """Seconds of work after which the lock is released for others."""
@@ -60,19 +63,40 @@ class _Plan(NamedTuple):
     """What there is to do."""
 
     changed: list[str]
-    gone: list[int]
+    gone: list[str]
     directory: str | None  # the directory's time of change, to be stored once all is done; None: as before
+    left: Sequence[str] = ()  # marks of those who replaced files and were killed
 
 
-def bring_up_to_date(connection: Connection, directory: str, warn: Callable[[str], None]) -> None:
-    """Bring the index up to date with the journals in `directory`. One that cannot be read never hides the others."""
+def bring_up_to_date(
+    connection: Connection,
+    directory: str,
+    warn: Callable[[str], None],
+    *,
+    patient: bool = False,
+    on_wait: Callable[[], None] = lambda: None,
+) -> None:
+    """Bring the index up to date with the journals in `directory`. One that cannot be read never hides the others.
+
+    Locked when another process holds the lock for too long; what was indexed until then stays. `patient` and `on_wait`
+    are those of `writing`.
+    """
     updating = _Updating(connection, directory, warn)
     plan = updating.plan()
     try:
         while plan is not None:
-            plan = updating.work(plan)
-    except Locked:
-        warn("another command is updating the index; the newest runs may be missing here. Try again for all of them")
+            with writing(connection, patient=patient, on_wait=on_wait):
+                rest = updating.work(plan)
+            plan = rest
+    except (Locked, OperationalError):
+        if plan is None or plan.changed or plan.gone or plan.left:
+            raise
+        # Only the time of the directory was to be stored: the index is complete without it.
+
+
+def index_again(connection: Connection, directory: str, names: Sequence[str], warn: Callable[[str], None]) -> None:
+    """Within a transaction: forget what these files held, and read those that still exist."""
+    _Updating(connection, directory, warn).read_again(names)
 
 
 class _Updating:
@@ -89,45 +113,65 @@ class _Updating:
     def plan(self) -> _Plan | None:
         """What there is to do; None when that is nothing."""
         mtime = self._directory_mtime()
-        stored = select(index_state.c.value).where(index_state.c.name == "directory")
-        changed = [file.name for file in self._open_files() if self._is_changed(file)]
-        if self._connection.execute(stored).scalar() == str(mtime):
+        state = {row.name: row.value for row in self._connection.execute(select(index_state))}
+        left = marks_left(state)
+        changed = [file.name for file in (self._all_files() if left else self._open_files()) if self._is_changed(file)]
+        if state.get("directory") == str(mtime) and not left:
             return _Plan(changed, [], None) if changed else None
         names = self._names() if mtime else set()
-        rows = self._connection.execute(select(journal_files.c.name, journal_files.c.file)).all()
-        files: dict[str, int] = {row.name: row.file for row in rows}
-        changed = [name for name in changed if name in names] + sorted(names - files.keys())
-        gone = [file for name, file in files.items() if name not in names]
+        known = set(self._connection.execute(select(journal_files.c.name)).scalars())
+        changed = [name for name in changed if name in names] + sorted(names - known)
+        gone = [name for name in known - names if not self._exists(name)]
         settled = time.time() - mtime / 1e9 > _SETTLED
-        if not changed and not gone and not settled:
+        if not changed and not gone and not settled and not left:
             return None
-        return _Plan(changed, gone, str(mtime) if settled else "")
+        return _Plan(changed, gone, str(mtime) if settled else "", left)
 
     def work(self, plan: _Plan) -> _Plan | None:
-        """Do as much as fits one transaction, and return the rest. What another process did meanwhile is skipped."""
-        with writing(self._connection):
-            forget_files(self._connection, plan.gone)
-            if self._is_much(plan):
-                self._drop_indexes()
-            self._rows = RowWriter(self._connection)
-            self._next_file = (self._connection.execute(select(func.max(journal_files.c.file))).scalar() or 0) + 1
-            if self._is_worth_processes(plan):
-                self._read_in_parallel(plan.changed)
-            else:
-                until = time.monotonic() + _TURN
-                for done, name in enumerate(plan.changed, start=1):
-                    self._read(name)
-                    if time.monotonic() > until and done < len(plan.changed):
-                        self._rows.flush()
-                        return plan._replace(changed=plan.changed[done:], gone=[])
-            self._rows.flush()
-            for index in INDEXES:
-                index.create(self._connection, checkfirst=True)
-            if plan.directory is not None:
-                self._connection.execute(
-                    insert(index_state).prefix_with("OR REPLACE"), {"name": "directory", "value": plan.directory}
-                )
+        """Within a transaction: do as much as fits it, and return the rest. What another process did is skipped."""
+        # By name: the number of a file that was forgotten meanwhile may be another's by now.
+        forget_files(self._connection, self._numbers(name for name in plan.gone if not self._exists(name)))
+        if self._is_much(plan):
+            self._drop_indexes()
+        self._begin()
+        if self._is_worth_processes(plan):
+            self._read_in_parallel(plan.changed, anew=bool(plan.left))
+        else:
+            until = time.monotonic() + _TURN
+            for done, name in enumerate(plan.changed, start=1):
+                self._read(name, anew=bool(plan.left))
+                if time.monotonic() > until and done < len(plan.changed):
+                    self._rows.flush()
+                    return plan._replace(changed=plan.changed[done:], gone=[])
+        self._rows.flush()
+        for index in INDEXES:
+            index.create(self._connection, checkfirst=True)
+        if plan.directory is not None:
+            self._connection.execute(
+                insert(index_state).prefix_with("OR REPLACE"), {"name": "directory", "value": plan.directory}
+            )
+        self._connection.execute(delete(index_state).where(index_state.c.name.in_(plan.left)))
         return None
+
+    def read_again(self, names: Sequence[str]) -> None:
+        """Forget what these files held, and read those that still exist."""
+        forget_files(self._connection, self._numbers(names))
+        self._begin()
+        for name in names:
+            self._read(name)
+        self._rows.flush()
+
+    def _begin(self) -> None:
+        self._rows = RowWriter(self._connection, self._warn)
+        self._next_file = (self._connection.execute(select(func.max(journal_files.c.file))).scalar() or 0) + 1
+
+    def _numbers(self, names: Iterable[str]) -> list[int]:
+        rows = (self._connection.exec_driver_sql(self._select_file, (name,)).first() for name in names)
+        return [row.file for row in rows if row is not None]
+
+    def _exists(self, name: str) -> bool:
+        """Listing a directory can miss a file that is replaced meanwhile: it is there all the time."""
+        return os.path.lexists(f"{self._directory}/{name}")
 
     def _directory_mtime(self) -> int:
         try:
@@ -140,9 +184,16 @@ class _Updating:
     def _names(self) -> set[str]:
         try:
             with os.scandir(self._directory) as entries:
-                return {entry.name for entry in entries if entry.name.endswith(".jsonl")}
+                names = {entry.name for entry in entries if entry.name.endswith(".jsonl")}
         except OSError as error:
             raise StoreError(f"{self._directory}: {error.strerror}") from None
+        unusable = {name for name in names if not _is_utf8(name)}
+        for name in sorted(unusable):
+            self._warn(f"{self._directory}/{name}: is left out, because its name is not UTF-8")
+        return names - unusable
+
+    def _all_files(self) -> list[_IndexedFile]:
+        return [_IndexedFile(*row) for row in self._connection.execute(select(journal_files))]
 
     def _open_files(self) -> list[_IndexedFile]:
         rows = self._connection.execute(select(journal_files).where(journal_files.c.is_open > CLOSED))
@@ -163,50 +214,56 @@ class _Updating:
         if self._connection.execute(select(job_metadata.c.number).limit(1)).first() is not None:
             return False
         paths = (f"{self._directory}/{name}" for name in plan.changed)
-        return sum(os.path.getsize(path) for path in paths if os.path.exists(path)) > _MANY_BYTES
+        return sum(map(_size, paths)) > _MANY_BYTES
 
     def _is_worth_processes(self, plan: _Plan) -> bool:
         paths = [f"{self._directory}/{name}" for name in plan.changed]
         if len(paths) < 2 or len(paths) > _MANY_FILES:
             return False
-        return can_scan_in_parallel() and sum(os.path.getsize(p) for p in paths if os.path.exists(p)) > WORTH_IT
+        return can_start_children() and sum(map(_size, paths)) > WORTH_IT
 
     def _drop_indexes(self) -> None:
         for index in INDEXES:
             if not index.unique:
                 index.drop(self._connection, checkfirst=True)
 
-    def _read(self, name: str) -> None:
-        """Read what is new in one file; warn of one that cannot be read, and do not try it again."""
+    def _read(self, name: str, *, anew: bool = False) -> None:
+        """Read one file, `anew` or what is new in it; warn of one that cannot be read, and do not try it again."""
         path = f"{self._directory}/{name}"
         try:
             size, mtime_ns = file_size(path)
+        except FileNotFoundError:
+            return  # removed since it was listed
         except OSError as error:
             self._warn(f"{path}: {error.strerror}")
             return
-        before = self._file_before(name, size)
+        before = self._file_before(name, size, anew=anew)
         scan = Scan(path, before.read_to, before.lines, self._warn)
         unfinished: list[ScannedRun] = []
         messages: list[str] = []
         try:
             for run in scan.runs():
-                if run.record is None or not self._add(path, run, run.record, before.file):
+                if run.record is None:
                     unfinished.append(run)
+                else:
+                    self._rows.add(run, run.record, before.file)
         except StoreError as error:
             messages.append(str(error))
         scanned = scanned_file(scan, name, unfinished, messages)
         self._finish(before._replace(mtime_ns=mtime_ns), scanned)
 
-    def _read_in_parallel(self, names: list[str]) -> None:
+    def _read_in_parallel(self, names: list[str], *, anew: bool) -> None:
         """Read many large files, several at once."""
         files_before: dict[str, _IndexedFile] = {}
         for name in names:
             try:
                 size, mtime_ns = file_size(f"{self._directory}/{name}")
+            except FileNotFoundError:
+                continue
             except OSError as error:
                 self._warn(f"{self._directory}/{name}: {error.strerror}")
                 continue
-            files_before[name] = self._file_before(name, size)._replace(mtime_ns=mtime_ns)
+            files_before[name] = self._file_before(name, size, anew=anew)._replace(mtime_ns=mtime_ns)
         files = [
             FileToScan(name, f"{self._directory}/{name}", file.file, file.read_to, file.lines)
             for name, file in files_before.items()
@@ -228,48 +285,64 @@ class _Updating:
                 is_open, writer = self._judge(scanned, before.file)
         except StoreError as error:
             self._warn(str(error))
+        except OSError as error:  # removed meanwhile
+            self._warn(f"{scanned.path}: {error.strerror}")
         self._rows.amend(scanned.amendments, before.file)
         read_to, lines = scanned.resume_at
         after = before._replace(size=scanned.size, is_open=is_open, read_to=read_to, lines=lines, writer=writer)
         self._connection.exec_driver_sql(self._insert_file, tuple(after))
 
-    def _file_before(self, name: str, size: int) -> _IndexedFile:
+    def _file_before(self, name: str, size: int, *, anew: bool) -> _IndexedFile:
         """The index's entry of a file; a new one when the file shrank, for then it was replaced."""
         row = self._connection.exec_driver_sql(self._select_file, (name,)).first()
-        if row is not None and size >= row.size:
+        if row is not None and size >= row.size and not anew:
             return _IndexedFile(*row)
         if row is not None:
             self._rows.flush()
             forget_files(self._connection, [row.file])
+        self._rows.file_names[self._next_file] = name
         self._next_file += 1
         return _IndexedFile(self._next_file - 1, name, 0, 0, CLOSED, 0, 0, "{}")
-
-    def _add(self, path: str, run: ScannedRun, record: Record, file: int) -> bool:
-        try:
-            self._rows.add(run, record, file)
-        except ValueError as error:
-            self._warn(f"{path}: the record of run {run.run_id} cannot be used: {error}")
-            return False
-        return True
 
     def _judge(self, scan: ScannedFile, file: int) -> tuple[int, str]:
         """Whether a file with unfinished runs may still grow, and its writer."""
         state_of_file = CLOSED
         writer: Mapping[str, Any] = scan.shared
         for run in scan.unfinished:
-            journal = read_journal(scan.path, RunLocation(run.run_id, run.offset, run.line))
+            try:
+                journal = read_journal(scan.path, RunLocation(run.run_id, run.offset, run.line))
+            except StoreError as error:
+                self._warn(str(error))
+                continue
             state = _state(journal.header, scan)
-            self._add(scan.path, run, record_so_far(journal, Status.RUNNING if state == OPEN else Status.LOST), file)
+            record = record_so_far(journal, Status.RUNNING if state == OPEN else Status.LOST)
+            problem = check_record(record)
+            if problem is None:
+                self._rows.add(run, record, file)
+            else:
+                reason = journal.problems[0] if journal.problems else f"{scan.path}: line {run.line}: run{problem}"
+                self._warn(f"{reason}; run {run.run_id} is left out")
             if state != CLOSED and state_of_file != OPEN:
                 state_of_file, writer = state, journal.header
         if state_of_file == CLOSED and scan.shared:
             state_of_file = _state(scan.shared, scan)
         if state_of_file == CLOSED and not scan.unfinished and not scan.lines:
-            young = time.time() - os.stat(scan.path).st_mtime < _YOUNG
+            young = time.time() - file_size(scan.path)[1] / 1e9 < _YOUNG
             state_of_file = SILENT if young else CLOSED
         if state_of_file == CLOSED and scan.torn:
             self._warn(scan.torn)
         return state_of_file, json.dumps({key: writer[key] for key in ("writer", "host") if key in writer})
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0  # removed meanwhile
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isascii() or name.encode("utf-8", "replace").decode() == name
 
 
 def _state(header: Mapping[str, Any], scan: ScannedFile) -> int:

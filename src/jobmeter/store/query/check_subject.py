@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, or_
 from jobmeter.errors import UsageError
 from jobmeter.store import Selection
 from jobmeter.store.index.tables import job_metadata
+from jobmeter.store.query.newest_import import imported_last
 from jobmeter.store.query.run_names import NoSuchRun, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Subject(NamedTuple):
 
 
 def subject(store: Store, names: Sequence[str], filters: Selection, run: int | None) -> Subject:
-    """What these names and filters mean; without any, the newest run with the workflow it is of.
+    """What these names and filters mean; without any, what was imported last, or the newest run with its workflow.
 
     UsageError for names and runs that do not exist.
     """
@@ -34,6 +35,8 @@ def subject(store: Store, names: Sequence[str], filters: Selection, run: int | N
         return subjects[0] if len(subjects) == 1 else Subject(or_(*(one.condition for one in subjects)))
     if _narrows(filters) and run is None:
         return Subject(store.condition(filters))
+    if run is None and (file := imported_last(store)) is not None:
+        return Subject(job_metadata.c.file == file)
     newest = next(store.runs(filters._replace(limit=1)), None)
     if newest is None:
         store.resolve("last")  # says that there are none
@@ -51,10 +54,11 @@ def _named(store: Store, name: str, filters: Selection, run: int | None) -> Subj
         return _workflow(store, workflow, filters, run)
     if run is not None:
         raise UsageError(f"--run-id selects a run of a workflow, and {name!r} has no stored run")
-    return Subject(store.condition(filters) & (job_metadata.c.job_id == _resolve(store, name)))
+    return Subject(store.condition(filters) & (job_metadata.c.job_id == resolve_run_or_suggest(store, name)))
 
 
-def _resolve(store: Store, name: str) -> str:
+def resolve_run_or_suggest(store: Store, name: str) -> str:
+    """The id of the run that is named; UsageError with a name that is alike when there is none."""
     try:
         return store.resolve(name)
     except NoSuchRun:
@@ -64,12 +68,17 @@ def _resolve(store: Store, name: str) -> str:
 
 
 def _workflow(store: Store, workflow: str, filters: Selection, run: int | None) -> Subject:
+    number = workflow_run(store, workflow, run)
+    return Subject(store.condition(filters._replace(workflow=workflow, workflow_run=number)), workflow, number)
+
+
+def workflow_run(store: Store, workflow: str, run: int | None) -> int:
+    """The run of the workflow that is meant: this one, else the newest. UsageError when it has no such run."""
     runs = store.workflow_runs(workflow)
     if run is not None and run not in runs:
         there = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
         raise UsageError(f"--run-id: {workflow!r} has no run {run}. Stored runs: {there}.")
-    number = runs[-1] if run is None else run
-    return Subject(store.condition(filters._replace(workflow=workflow, workflow_run=number)), workflow, number)
+    return runs[-1] if run is None else run
 
 
 def _narrows(filters: Selection) -> bool:

@@ -1,6 +1,6 @@
 """The little language of `--where`, compiled to a condition of SQL with bound parameters.
 
-    memory_peak_bytes > 4GiB and (status = "oom" or not name ~ "test*") and labels.team = "a"
+    memory_peak_bytes > 4GiB and (status = "oom" or not name ~ "test*") and labels.team = "a" and metrics.loss < 0.2
 
 Comparisons are `= != < <= > >=` and `~`, which matches a glob. Numbers may have a unit: bytes
 (`512m`, `4GiB`) where the field is of bytes, time (`90s`, `1h30m`) where it is of seconds.
@@ -12,11 +12,13 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, NoReturn
 
-from sqlalchemy import ColumnElement, and_, func, literal, not_, or_
+from sqlalchemy import ColumnElement, Float, and_, func, literal, not_, or_
 
+from jobmeter.byte_text import as_represented
 from jobmeter.errors import UsageError
-from jobmeter.store.index.tables import job_metadata
+from jobmeter.store.index.tables import ByteText, job_metadata
 from jobmeter.store.query.fields import Field, check_field
+from jobmeter.terminal import printable
 from jobmeter.units import parse_bytes, parse_seconds
 
 _TOKEN = re.compile(
@@ -28,6 +30,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_MOST_COMPARISONS = 500
+"""SQLite refuses expressions that are about 1000 deep, and each `and` is one deeper."""
 _MOST_DEPTH = 100
 _COMPARISONS = ("=", "==", "!=", "<", "<=", ">", ">=", "~")
 
@@ -52,9 +56,19 @@ def compile_expression(text: str) -> ColumnElement[bool]:
 
 def label_column(key: str) -> ColumnElement[str]:
     """The value of a label, as SQL."""
-    quoted = '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    extracted: ColumnElement[str] = func.json_extract(job_metadata.c.labels, literal(f"$.{quoted}"))
+    extracted: ColumnElement[str] = func.json_extract(job_metadata.c.labels, _json_path(key), type_=ByteText)
     return extracted
+
+
+def _metric_column(name: str) -> ColumnElement[float]:
+    """The last value of a metric, as SQL."""
+    extracted: ColumnElement[float] = func.json_extract(job_metadata.c.metrics, _json_path(name), type_=Float)
+    return extracted
+
+
+def _json_path(key: str) -> ColumnElement[str]:
+    quoted = '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return literal(f"$.{as_represented(quoted)}")
 
 
 class _Parser:
@@ -63,6 +77,7 @@ class _Parser:
         self._tokens = self._split()
         self._at = 0
         self._depth = 0
+        self._comparisons = 0
 
     def parse(self) -> ColumnElement[bool]:
         condition = self._either()
@@ -135,6 +150,9 @@ class _Parser:
             self._depth -= 1
 
     def _comparison(self) -> ColumnElement[bool]:
+        self._comparisons += 1
+        if self._comparisons > _MOST_COMPARISONS:
+            raise UsageError(f"--where: more than {_MOST_COMPARISONS} comparisons")
         subject = self._subject()
         operator = self._now
         if operator.kind != "sign" or operator.text not in _COMPARISONS:
@@ -164,8 +182,10 @@ class _Parser:
             self._fail(f"{message}, as memory_peak_bytes, status or labels.KEY", token.position)
         name, _, key = token.text.partition(".")
         if key:
+            if name == "metrics":
+                return _Subject(_metric_column(key), "number")
             if name != "labels":
-                self._fail("only labels have parts, as labels.team", token.position)
+                self._fail("only labels and metrics have parts, as labels.team", token.position)
             return _Subject(label_column(key), "text")
         try:
             field: Field = check_field(name)
@@ -192,7 +212,8 @@ class _Parser:
 
     def _fail(self, message: str, position: int | None = None) -> NoReturn:
         at = self._now.position if position is None else position
-        raise UsageError(f"--where: {message}\n  {self._text}\n  {' ' * at}^")
+        # As it is printed, the text before the position may be longer than it is.
+        raise UsageError(f"--where: {message}", f"  {self._text}", f"  {' ' * len(printable(self._text[:at]))}^")
 
 
 def _number(text: str, unit: str) -> float:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.errors import UsageError
 from jobmeter.suggestion import suggest
+from jobmeter.units import without_unit
 
 
 class Field(NamedTuple):
@@ -14,7 +15,7 @@ class Field(NamedTuple):
     column: str  # its name in the index
 
 
-REQUIREMENTS = {"cpus": "count", "memory_bytes": "bytes", "runtime_seconds": "seconds"}
+REQUIREMENTS = {"cpus": "count", "memory_bytes": "bytes", "runtime_seconds": "seconds", "gpus": "count"}
 
 FIELDS = {
     "id": Field("text", "job_id"),
@@ -34,6 +35,7 @@ FIELDS = {
             ("workflow_run", "count"),
             ("workflow_job", "json"),
             ("labels", "json"),
+            ("metrics", "json"),
             ("user", "text"),
             ("host", "text"),
             ("cwd", "text"),
@@ -42,14 +44,24 @@ FIELDS = {
             ("memory_quality", "text"),
             ("at_least", "json"),
             ("enforced", "json"),
+            ("source", "text"),
         )
     },
 }
 
 
+_FULL_NAMES = {without_unit(name): name for name in FIELDS}
+"""As headings have them: `memory_peak` is `memory_peak_bytes`."""
+
+
+def full_name(name: str) -> str:
+    """The field of this name, with or without its unit; UsageError, with the nearest there is, when there is none."""
+    full = name if name in FIELDS else _FULL_NAMES.get(name)
+    if full is None:
+        raise UsageError(f"there is no field {name!r}. {suggest(name, _FULL_NAMES)}")
+    return full
+
+
 def check_field(name: str) -> Field:
-    """The field of this name; UsageError, with the nearest there is, when there is none."""
-    field = FIELDS.get(name)
-    if field is None:
-        raise UsageError(f"there is no field {name!r}. {suggest(name, FIELDS)}")
-    return field
+    """What is known of the field of this name; UsageError as above."""
+    return FIELDS[full_name(name)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, func, select
 
-from jobmeter.analyse.size import MOST_RUNS
+from jobmeter.analyse.size.predictor import MOST_RUNS
 from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.overuse import judged_rows
@@ -15,6 +15,8 @@ from jobmeter.store.query.selection import Selection, match_glob
 from jobmeter.store.store import Store
 
 _JOB = job_metadata.c
+_MANY = 200_000
+"""Runs from which on those of each job are fetched by themselves, the newest alone."""
 _JOB_STEP: ColumnElement[str] = func.json_extract(_JOB.workflow_job, "$.step")
 
 
@@ -23,27 +25,46 @@ class History(NamedTuple):
 
     name: str
     rows: list[StoredRun]  # the newest runs, newest first
-    older_peak: float  # the most memory of any run there ever was
 
 
-def workflow_histories(store: Store, workflow: str) -> Iterator[History]:
-    """Of each step of a workflow, over all its runs, in the order of the spec."""
+def workflow_histories(store: Store, workflow: str, only: Container[str] | None = None) -> Iterator[History]:
+    """Of each step of a workflow, or of `only` these, over all its runs, in the order of the spec."""
     mine = store.condition(Selection(workflow=workflow))
     first = func.min(func.json_extract(_JOB.workflow_job, "$.job_id"))
     steps = store.query(select(_JOB_STEP).where(mine).group_by(_JOB_STEP).order_by(first))
     for (step,) in steps:
-        yield _history(store, str(step), mine & _JOB_STEP.is_(step))
+        if only is None or step in only:
+            yield _history(store, str(step), mine & _JOB_STEP.is_(step))
 
 
 def name_histories(store: Store, pattern: str) -> Iterator[History]:
     """Of each job whose name matches; a job of workflows has the name under which it ran."""
     # A name may have brackets in it, and is then no glob that matches itself.
     mine = match_glob(_JOB.job_name, pattern) | (_JOB.job_name == pattern)
-    names = store.query(select(_JOB.job_name).distinct().where(mine))
-    for name in sorted(str(name) for (name,) in names):
-        yield _history(store, name, _JOB.job_name == name)
+    return _by_name(store, mine)
+
+
+def source_histories(store: Store, file: int) -> Iterator[History]:
+    """Of each job of which this file of the store has a run."""
+    names = select(_JOB.job_name).where(_JOB.file == file)
+    return _by_name(store, _JOB.job_name.in_(names))
+
+
+def _by_name(store: Store, mine: ColumnElement[bool]) -> Iterator[History]:
+    """One statement for all jobs, unless some have far more runs than count."""
+    counts = [
+        tuple(row) for row in store.query(select(_JOB.job_name, func.count()).where(mine).group_by(_JOB.job_name))
+    ]
+    if sum(count for _, count in counts) > _MANY:
+        for name, _ in sorted(counts):
+            yield _history(store, str(name), _JOB.job_name == name)
+        return
+    rows_by_name: dict[str, list[StoredRun]] = {str(name): [] for name, _ in sorted(counts)}
+    for row in judged_rows(store, mine):
+        rows_by_name[row["name"]].append(row)
+    for name, rows in rows_by_name.items():
+        yield History(name, rows[:MOST_RUNS])
 
 
 def _history(store: Store, name: str, mine: ColumnElement[bool]) -> History:
-    peak = store.query(select(func.max(_JOB.memory_peak_bytes)).where(mine))[0][0]
-    return History(name, judged_rows(store, mine, MOST_RUNS), float(peak or 0))
+    return History(name, judged_rows(store, mine, MOST_RUNS))

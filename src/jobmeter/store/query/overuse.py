@@ -26,7 +26,8 @@ UNSUCCESSFUL = (Status.FAILED.value, Status.KILLED.value, Status.CANCELLED.value
 _NEEDED = (
     "id", "name", "status", "exit_code", "signal", "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent",
     "cpu_mean_percent", "memory_peak_bytes", "cpu_quality", "memory_quality", "requirement_cpus",
-    "requirement_memory_bytes", "requirement_runtime_seconds", "enforced", "workflow", "workflow_run", "workflow_job",
+    "requirement_memory_bytes", "requirement_runtime_seconds", "requirement_gpus", "gpus_peak", "at_least",
+    "enforced", "source", "workflow", "workflow_run", "workflow_job", "labels", "read_bytes",
 )  # fmt: skip
 _ATTEMPT: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.attempt")
 _JOB_NUMBER: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.job_id")
@@ -81,6 +82,7 @@ def may_be_over() -> ColumnElement[bool]:
     return or_(
         _JOB.memory_peak_bytes > _JOB.requirement_memory_bytes,
         _JOB.wall_seconds > _JOB.requirement_runtime_seconds,
+        _JOB.gpus_peak > _JOB.requirement_gpus,
         # Whatever is requested, it is rounded up to one CPU at least.
         _JOB.cpu_peak_percent > PEAK_OVER * requested + TICK_LAG,
         _JOB.cpu_mean_percent > MEAN_OVER * requested,
@@ -103,7 +105,9 @@ def _newest_first(rows: Iterable[StoredRun]) -> list[StoredRun]:
 
 def _row(values: Sequence[Any]) -> StoredRun:
     row = {name: value for name, value in zip(_NEEDED, values) if value is not None}
-    for name in ("workflow_job", "enforced"):
+    if row["labels"] == "{}":
+        del row["labels"]  # of most runs
+    for name in ("workflow_job", "enforced", "at_least", "labels"):
         if name in row:
             row[name] = json.loads(row[name])
     return row

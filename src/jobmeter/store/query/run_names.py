@@ -69,4 +69,4 @@ def _by_prefix(query: Query, text: str) -> str:
         return str(rows[0].job_id)
     lines = [f"  {row.job_id}  {row.started}  {row.status:<9}  {row.job_name}" for row in rows[:_MOST_CANDIDATES]]
     more = ["  … and more"] if len(rows) > _MOST_CANDIDATES else []
-    raise UsageError("\n".join([f"{text!r} is the beginning of several ids; give more letters:", *lines, *more]))
+    raise UsageError(f"{text!r} is the beginning of several ids; give more letters:", *lines, *more)

@@ -19,6 +19,7 @@ class Selection(NamedTuple):
 
     names: Sequence[str] = ()  # globs; one of them must match
     statuses: Sequence[str] = ()
+    sources: Sequence[str] = ()  # tools that made the figures
     labels: Mapping[str, str] = {}
     workflow: str | None = None  # its id
     workflow_run: int | None = None
@@ -38,6 +39,8 @@ def condition(selection: Selection) -> ColumnElement[bool]:
         parts.append(or_(*(match_glob(job.job_name, name) for name in selection.names)))
     if selection.statuses:
         parts.append(job.status.in_(selection.statuses))
+    if selection.sources:
+        parts.append(job.source.in_(selection.sources))
     parts += [label_column(key) == value for key, value in selection.labels.items()]
     if selection.workflow is not None:
         parts.append(job.workflow_id == selection.workflow)

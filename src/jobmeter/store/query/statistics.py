@@ -18,8 +18,8 @@ from jobmeter.analyse.statistics import (
     most_first,
     position,
 )
-from jobmeter.model import Status
-from jobmeter.store.index.tables import job_metadata
+from jobmeter.model import OWN_SOURCE, Status
+from jobmeter.store.index.tables import is_foreign, job_metadata
 from jobmeter.store.query.expression import label_column
 from jobmeter.store.query.selection import Selection
 from jobmeter.store.store import Store
@@ -27,27 +27,60 @@ from jobmeter.store.store import Store
 _JOB = job_metadata.c
 
 
-def statistics(store: Store, selection: Selection, by_label: str | None = None) -> list[GroupStatistics]:
-    """The statistics of the runs selected, by name or by the value of a label; those of most runs first."""
-    if by_label is None and selection == Selection(names=selection.names, statuses=selection.statuses):
+def statistics(store: Store, selection: Selection, by: str | None = None) -> list[GroupStatistics]:
+    """The statistics of the runs selected, by name, by `source` or by the value of a label; those of most runs first.
+
+    Runs of different sources are never in one group.
+    """
+    if by is None and selection == Selection(names=selection.names, statuses=selection.statuses):
         return _by_name(store, selection)
-    key: ColumnElement[str] = _JOB.job_name if by_label is None else label_column(by_label)
-    statement = select(key, *(_JOB[name] for name in FIGURES)).where(store.condition(selection))
-    return group(store.query(statement))
+    key = _JOB.job_name if by is None else _JOB.source if by == "source" else label_column(by)
+    return _grouped(store, key, store.condition(selection))
+
+
+def _grouped(store: Store, key: ColumnElement[str], condition: ColumnElement[bool]) -> list[GroupStatistics]:
+    return group(store.query(select(key, _JOB.source, *(_JOB[name] for name in FIGURES)).where(condition)))
 
 
 def _by_name(store: Store, selection: Selection) -> list[GroupStatistics]:
     """Sums in one pass over an index; quantiles by walking the indexes that hold each figure in order."""
     groups = []
     running = _running(store, selection)
+    foreign = _foreign(store, selection)
+    mixed = []
     for row in store.query(_sums(store, selection)):
         name, counts, totals = row[0], row[1 : 1 + len(SPREAD)], GroupTotals._make(row[1 + len(SPREAD) :])
+        source = _only_source(foreign.get(name, {}), totals.runs)
+        if source is None:
+            mixed.append(name)
+            continue
         totals = totals._replace(ended=totals.runs - running.get(name, 0))
         spreads = {
             figure: _spread(store, selection, name, figure, count) for figure, count in zip(SPREAD, counts) if count
         }
-        groups.append(GroupStatistics(name, totals, spreads))
+        groups.append(GroupStatistics(name, source, totals, spreads))
+    for name in mixed:
+        groups += _grouped(store, _JOB.job_name, (_JOB.job_name == name) & store.condition(selection))
     return most_first(groups)
+
+
+def _foreign(store: Store, selection: Selection) -> dict[str, dict[str, int]]:
+    """Name → source → how many runs another tool measured; few names have any, and an index of their own."""
+    condition = is_foreign(job_metadata) & _condition(store, selection)
+    counts: dict[str, dict[str, int]] = {}
+    statement: Select[Any] = select(_JOB.job_name, _JOB.source, func.count()).where(condition)
+    for row in store.query(statement.group_by(_JOB.source, _JOB.job_name)):
+        name, source, count = tuple(row)
+        counts.setdefault(name, {})[source] = count
+    return counts
+
+
+def _only_source(foreign: dict[str, int], runs: int) -> str | None:
+    """The source of all these runs; None when there are several."""
+    if not foreign:
+        return OWN_SOURCE
+    source, count = next(iter(foreign.items()))
+    return source if count == runs else None
 
 
 def _sums(store: Store, selection: Selection) -> Select[Any]:
@@ -61,9 +94,11 @@ def _sums(store: Store, selection: Selection) -> Select[Any]:
         func.sum(case((_JOB.status == Status.COMPLETED.value, 1), else_=0)),
         func.sum(wall),
         func.sum(cpu),
-        func.sum(_JOB.memory_mean_bytes * wall),
+        func.sum(func.coalesce(_JOB.memory_mean_bytes, _JOB.memory_peak_bytes) * wall),
         func.sum(case((cpu.is_not(None), cpus * wall))),
         func.sum(case(((cpus * wall).is_not(None), cpu))),
+        func.sum(_JOB.energy_joules),
+        func.sum(_JOB.gpu_seconds),
     )
     return statement.where(_condition(store, selection)).group_by(_JOB.job_name)
 

@@ -132,7 +132,7 @@ def test_json_keeps_its_tabs_and_gets_lines_of_its_own(tmp_path: Path) -> None:
 def test_toml_keeps_its_comments_and_quotes(tmp_path: Path) -> None:
     text = (
         '# top\n[[jobs]]\nname = "a" # n\ncommand = "x"\nresource_requirements = {cpus = 1, memory = \'2g\'} # r\n\n'
-        '[[jobs]]\nname = "b"\ncommand = "x"\n[jobs.resource_requirements]\nmemory = 1000 # bytes\n\n'
+        '[[jobs]]\nname = "b"\ncommand = "x"\n[jobs.resource_requirements]\nmemory = 4096 # bytes\n\n'
         '[[jobs]]\nname = "c"\ncommand = "x"\nresource_requirements = "big"\n\n'
         '[[jobs]]\nname = "d"\ncommand = "x"\n\n[[resource_requirements]]\nname = "big"\nnum_cpus = 2 # two\n'
     )
@@ -140,13 +140,63 @@ def test_toml_keeps_its_comments_and_quotes(tmp_path: Path) -> None:
     assert changed_lines(tmp_path, text, {name: Requirement(3, 5 * GIB) for name in "abcd"}, "spec.toml") == [
         "-resource_requirements = {cpus = 1, memory = '2g'} # r",
         "+resource_requirements = {cpus = 3, memory = '5g'} # r",
-        "-memory = 1000 # bytes",
+        "-memory = 4096 # bytes",
         "+memory = 5368709120 # bytes",
         "+cpus = 3",
-        '+resource_requirements = {cpus = 3, memory = "5g"}',
+        "+resource_requirements = {cpus = 3, memory = '5g'}",
         "-num_cpus = 2 # two",
         "+num_cpus = 3 # two",
-        '+memory = "5g"',
+        "+memory = '5g'",
+    ]
+
+
+def test_toml_tables_without_keys_and_with_dots_get_theirs(tmp_path: Path) -> None:
+    text = (
+        '[[jobs]]\nname = "a"\ncommand = "x"\n[jobs.resource_requirements]\n# nothing yet\n\n'
+        '[[jobs]]\nname = "b"\ncommand = "x"\n\n[jobs.env]\nA = "1"\n'
+    )
+
+    assert changed_lines(tmp_path, text, {name: Requirement(2) for name in "ab"}, "spec.toml") == [
+        "+cpus = 2",
+        "+resource_requirements = {cpus = 2}",
+    ]
+
+
+def test_json5_keeps_its_comments_and_quotes(tmp_path: Path) -> None:
+    text = (
+        "{\n  // top\n  jobs: [\n    {\n      name: 'a', // first\n      command: 'x', /* why */\n    },\n"
+        "    {name: 'b', command: 'x', resource_requirements: {cpus: 1, 'memory': '2g',}}, // second\n  ],\n}\n"
+    )
+
+    assert changed_lines(tmp_path, text, {name: Requirement(3, 5 * GIB) for name in "ab"}, "spec.json5") == [
+        "-      command: 'x', /* why */",
+        "+      command: 'x', resource_requirements: {cpus: 3, memory: '5g'}, /* why */",
+        "-    {name: 'b', command: 'x', resource_requirements: {cpus: 1, 'memory': '2g',}}, // second",
+        "+    {name: 'b', command: 'x', resource_requirements: {cpus: 3, 'memory': '5g',}}, // second",
+    ]
+
+
+def test_kdl_keeps_its_comments_and_layout(tmp_path: Path) -> None:
+    text = (
+        '// top\njob "a" {\n    command "x" // run\n    resource_requirements "big"\n}\n'
+        'job "b" { command "x" }\njob "c" command="x"\n'
+        'job "d" {\n\tcommand "x"\n\tresource_requirements { cpus 1; memory r"2g" } // inline\n}\n'
+        'resource_requirements "big" num_cpus=2 /* two */ {\n    // more\n}\n'
+        'resource_requirements "other" memory="1g"\njob "e" {\n    command "x"\n    resource_requirements "other"\n}\n'
+    )
+
+    assert changed_lines(tmp_path, text, {name: Requirement(3, 5 * GIB) for name in "abcde"}, "spec.kdl") == [
+        '-job "b" { command "x" }',
+        '-job "c" command="x"',
+        '+job "b" { command "x"; resource_requirements { num_cpus 3; memory "5g" } }',
+        '+job "c" command="x" { resource_requirements { num_cpus 3; memory "5g" } }',
+        '-\tresource_requirements { cpus 1; memory r"2g" } // inline',
+        '+\tresource_requirements { cpus 3; memory "5g" } // inline',
+        '-resource_requirements "big" num_cpus=2 /* two */ {',
+        '+resource_requirements "big" num_cpus=3 /* two */ {',
+        '+    memory "5g"',
+        '-resource_requirements "other" memory="1g"',
+        '+resource_requirements "other" memory="5g" { num_cpus 3 }',
     ]
 
 

@@ -48,8 +48,8 @@ def test_a_job_waits_for_those_that_make_what_it_reads(tmp_path: Path) -> None:
 def test_two_jobs_may_not_make_the_same_file(tmp_path: Path) -> None:
     text = "jobs:\n- {name: a, command: x, outputs: [o]}\n- {name: b, command: x, outputs: [p, ./o]}\n"
 
-    told = refusal_of(tmp_path, text)
-    assert told == f"spec.yaml:3: jobs[1].outputs: '{tmp_path}/o' is already an output of job 'a'"
+    message = refusal_of(tmp_path, text)
+    assert message == f"spec.yaml:3:25: jobs[1].outputs: '{tmp_path}/o' is already an output of job 'a'"
 
 
 def test_jobs_of_a_sweep_that_wait_for_the_same_share_it(tmp_path: Path) -> None:
@@ -91,3 +91,19 @@ def test_a_circle_is_found_each_job_waiting_for_the_one_before_it(
 def test_a_long_circle_is_named_by_its_beginning() -> None:
     assert cycle_text(["a", "b", "c", "a"]) == "a → b → c → a"
     assert cycle_text([f"j{number}" for number in range(1000)]).count("→") == 8
+
+
+def test_an_action_of_the_whole_workflow_may_name_jobs_and_comes_first_all_the_same(tmp_path: Path) -> None:
+    text = (
+        "jobs:\n- {name: a, command: x}\n- {name: b, command: x, depends_on: a}\nactions:\n"
+        "- {trigger_type: on_workflow_start, action_type: run_commands, commands: y, jobs: [b]}\n"
+    )
+    assert [(3,), (1,), ()] == [job.blocked_by for job in plan_of(tmp_path, text).jobs]
+
+
+def test_jobs_of_an_action_that_wait_for_each_other_are_not_held_by_it(tmp_path: Path) -> None:
+    text = (
+        "jobs:\n- {name: a, command: x}\n- {name: b, command: x, depends_on: a}\nactions:\n"
+        "- {trigger_type: on_jobs_ready, action_type: run_commands, commands: y, jobs: [a, b]}\n"
+    )
+    assert [(), (1, 3), (1,)] == [job.blocked_by for job in plan_of(tmp_path, text).jobs]

@@ -12,7 +12,7 @@ from jobmeter.suggestion import suggest
 from jobmeter.workflow.plan import Plan
 from jobmeter.workflow.spec.edit.amounts import READERS, USUAL, WRITERS
 from jobmeter.workflow.spec.edit.requirement_keys import FIELDS, REQUIREMENTS_KEY, SPELLINGS, new_size
-from jobmeter.workflow.spec.edit.text_edits import Edits
+from jobmeter.workflow.spec.edit.text_edits import NOTATIONS, Edits, Notation, edits_of
 from jobmeter.workflow.spec.read import nodes
 from jobmeter.workflow.spec.read.loading import Document, parse_document, read_document
 
@@ -27,22 +27,23 @@ def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
 
     document = read_document(path)
     plan = make_plan(document)
-    steps = {job.step for job in plan.jobs}
+    steps = {job.step for job in plan.jobs if not job.is_action}
+    # Commands of actions request nothing, and have no place for a request.
+    sizes = {step: size for step, size in sizes.items() if step in steps or not _is_action(plan, step)}
     for step in sizes:
         if step not in steps:
             raise UsageError(f"{path}: there is no job {quote(step)}. {suggest(step, steps)}")
-    if document.format == "TOML":
-        from jobmeter.workflow.spec.edit.toml_rewrite import rewrite_toml
-
-        text = rewrite_toml(document.text, sizes)
-    else:
-        text = _rewrite_nodes(document, sizes)
+    text = _rewrite_nodes(document, sizes)
     try:
         changed = make_plan(parse_document(path, text))
     except UsageError as error:
         raise UsageError(f"{path}: its layout cannot be changed automatically ({error}). Change it by hand.") from None
     _check_sizes(path, changed, sizes)
     return text
+
+
+def _is_action(plan: Plan, step: str) -> bool:
+    return any(job.is_action and job.step == step for job in plan.jobs)
 
 
 def write_spec(path: str, text: str) -> None:
@@ -77,11 +78,11 @@ class _Use(NamedTuple):
 
 def _rewrite_nodes(document: Document, sizes: Mapping[str, Requirement]) -> str:
     mark = "\ufeff" if document.text.startswith("\ufeff") else ""
-    edits = Edits(document.text.removeprefix(mark) if mark else document.text, is_json=document.format == "JSON")
+    edits = edits_of(document.text.removeprefix(mark) if mark else document.text, document.format)
     assert isinstance(document.root, nodes.Mapping), "the plan was made of it"
     uses = list(_uses(document.root))
     _replace_values(edits, uses, sizes)
-    _insert_values(edits, uses, sizes, _Habits(uses, document.format == "JSON"))
+    _insert_values(edits, uses, sizes, _Habits(uses, NOTATIONS[document.format]))
     return mark + edits.result()
 
 
@@ -131,8 +132,8 @@ def _replace_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirem
 class _Habits:
     """How this spec writes requirements; new values are written the same way."""
 
-    def __init__(self, uses: list[_Use], is_json: bool) -> None:
-        self._is_json = is_json
+    def __init__(self, uses: list[_Use], notation: Notation) -> None:
+        self.notation = notation
         self._like: dict[str, nodes.Scalar] = {}
         self._keys: dict[str, str] = {}
         self.in_lines = False  # each key on a line of its own
@@ -153,13 +154,11 @@ class _Habits:
         if like is not None and like.style not in ("|", ">"):
             return f"{like.style}{WRITERS[field](size, like.value)}{like.style}"
         text = WRITERS[field](size, USUAL[field])
-        return f'"{text}"' if self._is_json and field in ("memory", "runtime") else text
+        return f'"{text}"' if self.notation.quotes_texts and field in ("memory", "runtime") else text
 
     def braces(self, values: Mapping[str, float]) -> str:
         """The whole of a requirement on one line."""
-        quote = '"' if self._is_json else ""
-        pairs = [f"{quote}{self.key(field)}{quote}: {self.value(field, size)}" for field, size in values.items()]
-        return "{" + ", ".join(pairs) + "}"
+        return self.notation.braces({self.key(field): self.value(field, size) for field, size in values.items()})
 
 
 def _insert_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirement], habits: _Habits) -> None:
@@ -194,7 +193,7 @@ def _add_requirement(edits: Edits, entry: nodes.Mapping, values: dict[str, float
     empty = _own_key(entry, (REQUIREMENTS_KEY,))
     if empty is not None:
         edits.fill(empty, habits.braces(values))
-    elif entry.flow or not habits.in_lines:
+    elif entry.flow or not (habits.in_lines and habits.notation.has_blocks):
         edits.insert(entry, {REQUIREMENTS_KEY: habits.braces(values)})
     else:
         start = edits.newline + edits.indentation_within(entry)

@@ -1,9 +1,10 @@
-"""Changing a text at the places of its nodes, and nowhere else: YAML and JSON alike."""
+"""Changing a text at the places of its nodes, and nowhere else, in any of the formats."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping as Map
+from typing import NamedTuple
 
 from jobmeter.workflow.spec.read.nodes import Mapping, Scalar
 
@@ -11,12 +12,46 @@ _PREFIX = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor, a tag
 _STEP = "  "  # of indentation
 
 
+class Notation(NamedTuple):
+    """How a format writes pairs of keys and values."""
+
+    between: str  # key and value
+    separator: str = ", "  # between the pairs in braces
+    padding: str = ""  # within the braces
+    quotes_keys: bool = False
+    quotes_texts: bool = True
+    has_blocks: bool = False  # a mapping may be lines that are indented
+
+    def pair(self, key: str, value: str) -> str:
+        return f"{key}{self.between}{value}"
+
+    def braces(self, pairs: Map[str, str]) -> str:
+        """A mapping on one line."""
+        quote = '"' if self.quotes_keys else ""
+        inner = self.separator.join(self.pair(_quoted(key, quote), value) for key, value in pairs.items())
+        return f"{{{self.padding}{inner}{self.padding}}}"
+
+
+NOTATIONS = {
+    "YAML": Notation(": ", quotes_texts=False, has_blocks=True),
+    "JSON": Notation(": ", quotes_keys=True),
+    "JSON5": Notation(": "),
+    "TOML": Notation(" = "),
+    "KDL": Notation(" ", separator="; ", padding=" "),
+}
+
+
+def edits_of(text: str, kind: str) -> Edits:
+    """What gathers changes of a text of that format."""
+    return KdlEdits(text, NOTATIONS[kind]) if kind == "KDL" else Edits(text, NOTATIONS[kind])
+
+
 class Edits:
     """Gathers changes of a text and makes them all at once, so that places stay valid."""
 
-    def __init__(self, text: str, *, is_json: bool) -> None:
+    def __init__(self, text: str, notation: Notation) -> None:
         self._text = text
-        self._is_json = is_json
+        self._notation = notation
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self._changes: list[tuple[int, int, str]] = []
 
@@ -40,7 +75,8 @@ class Edits:
 
     def fill(self, key: Scalar, value: str) -> None:
         """A value for a key that has none, or `null`."""
-        colon = self._text.index(":", key.end.index) + 1
+        mark = self._notation.between.strip()
+        colon = self._text.index(mark, key.end.index) + len(mark)
         nothing = re.compile(r"[ \t]*(?:~|null|Null|NULL)(?=[\s,}]|$)").match(self._text, colon)
         self._change(colon, nothing.end() if nothing is not None else colon, f" {value}")
 
@@ -53,7 +89,7 @@ class Edits:
 
     def _insert_in_braces(self, mapping: Mapping, pairs: Map[str, str]) -> None:
         quote = self._key_quote(mapping)
-        written = [f"{_quoted(key, quote)}: {value}" for key, value in pairs.items()]
+        written = [self._notation.pair(_quoted(key, quote), value) for key, value in pairs.items()]
         last = self._last_end(mapping)
         if last is None:  # without keys, or with one at its end that has no value
             brace = self._text.index("{", mapping.start.index) + 1
@@ -67,6 +103,11 @@ class Edits:
         self._change(last, last, "".join(separator + pair for pair in written))
 
     def _insert_lines(self, mapping: Mapping, pairs: Map[str, str]) -> None:
+        if not mapping.pairs:  # the header of a table, and no more
+            at = self._line_end(mapping.start.index)
+            lines = [self._notation.pair(key, value) for key, value in pairs.items()]
+            self._change(at, at, "".join(f"{self.newline}{line}" for line in lines))
+            return
         first = mapping.pairs[0][0]
         indentation = " " * (first.start.index - self._line_start(first.start.index))
         quote = self._key_quote(mapping)
@@ -82,7 +123,7 @@ class Edits:
         self._change(at, at, "".join(f"{line}{self.newline}{indentation}" for line in lines))
 
     def _after_key(self, value: str) -> str:
-        return f":{value}" if value.startswith(self.newline) else f": {value}"
+        return f":{value}" if value.startswith(self.newline) else f"{self._notation.between}{value}"
 
     def indentation_within(self, mapping: Mapping) -> str:
         """Where the lines of a mapping begin that is a value in this one."""
@@ -96,7 +137,7 @@ class Edits:
         return None if isinstance(value, Scalar) and not value.style and not value.value else end.index
 
     def _key_quote(self, mapping: Mapping) -> str:
-        if self._is_json:
+        if self._notation.quotes_keys:
             return '"'
         styles = {key.style for key, _ in mapping.pairs if isinstance(key, Scalar)}
         return styles.pop() if len(styles) == 1 else ""
@@ -117,6 +158,33 @@ class Edits:
 
     def _change(self, start: int, end: int, new: str) -> None:
         self._changes.append((start, end, new))
+
+
+class KdlEdits(Edits):
+    """The same for KDL, whose nodes have a block of children or stand on one line."""
+
+    def fill(self, key: Scalar, value: str) -> None:
+        at = key.end.index
+        nothing = re.compile(r"[ \t]+#?null\b").match(self._text, at)
+        self._change(at, nothing.end() if nothing is not None else at, f" {value}")
+
+    def insert(self, mapping: Mapping, pairs: Map[str, str]) -> None:
+        end = mapping.end.index
+        nodes = [self._notation.pair(key, value) for key, value in pairs.items()]
+        if self._text[end - 1 : end] != "}":
+            self._change(end, end, f" {self._notation.braces(pairs)}")
+            return
+        brace = end - 1
+        line = self._line_start(brace)
+        if self._text[line:brace].strip():  # the block ends on a line with other things
+            inner = self._text[:brace].rstrip()
+            start = " " if inner[-1] in "{;" else "; "
+            self._change(len(inner), brace, start + "; ".join(nodes) + " ")
+            return
+        inner_lines = [key.start for key, _ in mapping.pairs if key.start.line > mapping.start.line]
+        indentation = self._indentation(inner_lines[0].index if inner_lines else brace)
+        indentation += "" if inner_lines else 2 * _STEP
+        self._change(line, line, "".join(f"{indentation}{node}{self.newline}" for node in nodes))
 
 
 def _quoted(value: str, style: str) -> str:

@@ -75,6 +75,20 @@ def shell_command(
     return [SHELL, "-c", script]
 
 
+def invocation(script: str, shell: bool | str, directory: str) -> tuple[bool | str, str]:
+    """What a job's command is put behind, and the shell for both.
+
+    A script is named, or written out: its first line may name its shell. A file of the job's directory is found there.
+    """
+    if script.startswith("#!"):
+        words = script[2:].partition("\n")[0].split()
+        return (words[0] if len(words) == 1 else shell), script
+    first = script.split(maxsplit=1)[0] if script.strip() else ""
+    if first and "/" not in first and os.path.isfile(os.path.join(directory, first)):
+        script = f"./{script.lstrip()}"
+    return shell, script
+
+
 def without_shell(command: list[str]) -> list[str]:
     """The words of `command` without a shell around them, whether or not there is one at present.
 

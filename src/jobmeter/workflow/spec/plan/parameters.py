@@ -7,14 +7,19 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from jobmeter.errors import quote
+from jobmeter.suggestion import suggest
 from jobmeter.workflow.spec.read.spec_errors import Problem
 
+if TYPE_CHECKING:
+    from jobmeter.workflow.spec.read.schema import Parameterised  # it loads pydantic, which `bench` does not need
+
 MOST_JOBS = 1_000_000
-_RANGE = re.compile(
-    r"\s*(-?\d{1,15}(?:\.\d{1,15})?)\s*:\s*(-?\d{1,15}(?:\.\d{1,15})?)(?:\s*:\s*(-?\d{1,15}(?:\.\d{1,15})?))?\s*"
-)
+_NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?(?:[eE]-?\d{1,2})?"
+_RANGE = re.compile(rf"\s*({_NUMBER})\s*:\s*({_NUMBER})(?:\s*:\s*({_NUMBER}))?\s*")
+_ITEM = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^,'"][^,]*?)?)\s*(?:,|$)""")
 _DASH = re.compile(r"\d+-\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -31,8 +36,7 @@ def parameter_values(name: str, written: str | list[str]) -> list[str]:
     elif match := _RANGE.fullmatch(written):
         return _range(written, match[1], match[2], match[3] or "1")
     elif written.strip().startswith("[") and written.strip().endswith("]"):
-        inner = written.strip()[1:-1]
-        values = [item.strip().strip("'\"") for item in inner.split(",")] if inner.strip() else []
+        values = _items(written, written.strip()[1:-1])
     elif _DASH.fullmatch(written):
         raise Problem(f"{quote(written)} is not a range. Write {written.replace('-', ':')}, or a list.")
     else:
@@ -40,6 +44,24 @@ def parameter_values(name: str, written: str | list[str]) -> list[str]:
     if not values:
         raise Problem("has no values")
     return values
+
+
+def _items(written: str, inner: str) -> list[str]:
+    """`1, 5`, `'adam', 'sgd'` or `train, test`: a comma in quotes belongs to its text."""
+    items, at = [], 0
+    if not inner.strip():
+        return []
+    inner = inner.rstrip().removesuffix(",")
+    while at <= len(inner):
+        match = _ITEM.match(inner, at)
+        if match is None:
+            raise Problem(f"{quote(written)} cannot be read as a list: a quote is not closed, or is in the wrong place")
+        items.append(match[match.lastindex] if match.lastindex else "")
+        at = match.end() + (match.end() == len(inner) and not match[0].endswith(","))
+        if at == len(inner) and match[0].endswith(","):
+            items.append("")
+            break
+    return items
 
 
 def _range(written: str, first: str, last: str, step: str) -> list[str]:
@@ -52,7 +74,25 @@ def _range(written: str, first: str, last: str, step: str) -> list[str]:
         raise Problem(f"{quote(written)} is an empty range")
     if count > MOST_JOBS:
         raise too_many(count)
-    return [str(begin + by * number) for number in range(count)]
+    return [f"{begin + by * number:f}" for number in range(count)]
+
+
+def selected_parameters(spec: Parameterised, shared: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    """The parameters of an entry with their values: those of the spec that it uses, and its own, which go first."""
+    written: dict[str, str | list[str]] = {}
+    for position, name in enumerate(spec.use_parameters):
+        if name not in shared:
+            message = f"there is no parameter {quote(name)}. {suggest(name, shared)}"
+            raise Problem(message, path=("use_parameters", position))
+        written[name] = shared[name]
+    selected = {}
+    for name, values in {**written, **spec.parameters}.items():
+        try:
+            selected[name] = parameter_values(name, values)
+        except Problem as problem:
+            problem.path = ("parameters", name) if name in spec.parameters else ("use_parameters",)
+            raise
+    return selected
 
 
 def too_many(count: int) -> Problem:
@@ -73,7 +113,9 @@ def count_combinations(parameters: Mapping[str, list[str]], mode: str) -> int:
     if mode == "zip":
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise Problem(f"with parameter_mode zip all need the same number of values: {counts}")
+            raise Problem(
+                f"with parameter_mode zip all need the same number of values: {counts}", path=("parameter_mode",)
+            )
         return next(iter(lengths.values()), 1)
     return math.prod(lengths.values())
 

@@ -7,11 +7,14 @@ is for: `1.10` is a version among labels and a number among cpus, `on` is a key,
 
 from __future__ import annotations
 
+import json
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, Protocol, Union
 
 from jobmeter.errors import quote
-from jobmeter.workflow.spec.read.spec_errors import Path, Problem
+from jobmeter.workflow.spec.read.spec_errors import Path, Problem, place_of
 
 
 class Mark(Protocol):
@@ -25,15 +28,31 @@ class Mark(Protocol):
     def line(self) -> int:
         """The lines before it."""
 
+    @property
+    def column(self) -> int:
+        """The characters before it in its line."""
+
 
 class TextPosition:
     """A `Mark` of our own."""
 
-    __slots__ = ("index", "line")
+    __slots__ = ("column", "index", "line")
 
-    def __init__(self, index: int, line: int) -> None:
+    def __init__(self, index: int, line: int, column: int) -> None:
         self.index = index
         self.line = line
+        self.column = column
+
+
+class Lines:
+    """Knows the line and the column of every index of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def position(self, index: int) -> TextPosition:
+        line = bisect_right(self._starts, index) - 1
+        return TextPosition(index, line, index - self._starts[line])
 
 
 class Scalar:
@@ -125,6 +144,41 @@ def _step(node: Node, part: str | int) -> tuple[Node, Node | None] | None:
     return None
 
 
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+
+def json_value(node: Node) -> Any:
+    """The value as JSON has it: what is written plainly may be a number, a truth value or null."""
+    if isinstance(node, Sequence):
+        return [json_value(item) for item in node.items]
+    if isinstance(node, Mapping):
+        return {name: json_value(value) for name, _, value in merged(node)}
+    if node.style:
+        return node.value
+    if node.value in _NOTHING:
+        return None
+    if _NUMBER.fullmatch(node.value):
+        return json.loads(node.value)
+    return _TRUTH.get(node.value, node.value)
+
+
+def node_of(value: Any, start: Mark, end: Mark) -> Node:
+    """A value of JSON as nodes, all of them at one place."""
+    if isinstance(value, dict):
+        mapping = Mapping(start, flow=True)
+        for key, inner in value.items():
+            mapping.pairs.append((Scalar(key, start, start, '"'), node_of(inner, start, end)))
+            mapping.ends.append(end)
+        return mapping
+    if isinstance(value, list):
+        sequence = Sequence(start, flow=True)
+        sequence.items = [node_of(inner, start, end) for inner in value]
+        return sequence
+    is_text = isinstance(value, str)
+    return Scalar(value if is_text else json.dumps(value), start, end, '"' if is_text else "")
+
+
 def values(node: Node) -> Any:
     """The values alone: dicts, lists, texts, and None for nothing. Problem when a key is written twice."""
     if isinstance(node, Scalar):
@@ -142,11 +196,11 @@ def _check_keys(mapping: Mapping) -> None:
     names = set()
     for key, value in mapping.pairs:
         if not isinstance(key, Scalar):
-            raise Problem("a key must be a word", line=key.start.line + 1)
+            raise Problem("a key must be a word", place=place_of(key.start))
         if key.value in names:
-            raise Problem(f"the key {quote(key.value)} is written twice", line=key.start.line + 1)
+            raise Problem(f"the key {quote(key.value)} is written twice", place=place_of(key.start))
         names.add(key.value)
         if is_merge(key):
             sources = value.items if isinstance(value, Sequence) else [value]
             if not all(isinstance(source, Mapping) for source in sources):
-                raise Problem("only mappings can be merged by '<<'", line=key.start.line + 1)
+                raise Problem("only mappings can be merged by '<<'", place=place_of(key.start))

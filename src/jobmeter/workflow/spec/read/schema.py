@@ -22,9 +22,10 @@ from pydantic_core import PydanticCustomError
 from jobmeter.errors import UsageError
 from jobmeter.model import Status
 from jobmeter.settings import (
+    cpu_number,
     positive_bytes,
-    positive_number,
     positive_seconds,
+    positive_whole_number,
     sampling_interval,
     signed_whole_number,
     whole_number,
@@ -32,8 +33,6 @@ from jobmeter.settings import (
 
 _T = TypeVar("_T")
 MOST_RETRIES = 1000
-_LEAST_MEMORY = 1000
-"""Bytes. A smaller number is one whose unit was forgotten."""
 
 
 def _reading(parse: Callable[[str], _T]) -> BeforeValidator:
@@ -76,13 +75,6 @@ def _factor(text: str) -> float:
     return factor
 
 
-def memory_amount(text: str) -> int:
-    amount = positive_bytes(text)
-    if amount < _LEAST_MEMORY and text.strip().isdigit():
-        raise UsageError(f"{text!r} is a number of bytes, too few for any program. Write {text}g or {text}m.")
-    return amount
-
-
 def _truth(text: str) -> bool:
     truth = _TRUTH.get(text.lower())
     if truth is None:
@@ -105,6 +97,18 @@ def _one_or_more(value: Any) -> Any:
 def _times(value: Any) -> Any:
     """`retry: 2` means two more attempts."""
     return {"times": value} if isinstance(value, str) else value
+
+
+def _snake(value: Any) -> Any:
+    """`TimeSeries` is another spelling of `time_series`."""
+    return {"TimeSeries": "time_series", "Summary": "summary"}.get(value, value) if isinstance(value, str) else value
+
+
+def _exit_code(text: str) -> int:
+    code = signed_whole_number(text)
+    if not 1 <= code <= 255:
+        raise UsageError(f"{text!r} is not an exit code from 1 to 255")
+    return code
 
 
 def _empty(value: Any) -> Any:
@@ -146,11 +150,12 @@ class Model(BaseModel):
 class Sizes(Model):
     """What is requested."""
 
-    cpus: Annotated[float | None, _reading(positive_number)] = None
-    num_cpus: Annotated[float | None, _reading(positive_number)] = None
+    num_nodes: Annotated[int | None, _reading(positive_whole_number)] = None
+    cpus: Annotated[float | None, _reading(cpu_number)] = None
+    num_cpus: Annotated[float | None, _reading(cpu_number)] = None
     gpus: Annotated[int | None, _reading(whole_number)] = None
     num_gpus: Annotated[int | None, _reading(whole_number)] = None
-    memory: Annotated[int | None, _reading(memory_amount)] = None
+    memory: Annotated[int | None, _reading(positive_bytes)] = None
     runtime: Annotated[float | None, _reading(positive_seconds)] = None
 
     @model_validator(mode="after")
@@ -174,6 +179,8 @@ class Grow(Model):
     runtime: Factor = 1.5
 
 
+# pydantic copies a default that can change, for each job: values are shared instead.
+_GROW = Grow()
 _RETRIED = (Status.OOM.value, Status.TIMEOUT.value)
 
 
@@ -193,7 +200,10 @@ class RetrySpec(Model):
         Status.OOM,
         Status.TIMEOUT,
     ]
-    grow: Grow = Grow()
+    grow: Grow = Field(default_factory=lambda: _GROW)
+
+
+_NO_RETRY = RetrySpec()
 
 
 class ContainerSpec(Model):
@@ -218,30 +228,138 @@ class ContainerSpec(Model):
         return self
 
 
-class JobSpec(Model):
+class Parameterised(Model):
+    """What one entry becomes several of."""
+
+    parameters: dict[str, _either(Text, list[Text], list)] = Field(default_factory=dict)  # type: ignore[valid-type]
+    parameter_mode: Literal["product", "zip"] = "product"
+    use_parameters: Texts = Field(default_factory=list)
+
+
+class FileSpec(Parameterised):
+    """A file that jobs refer to by name."""
+
+    name: Text
+    path: Text
+    identifier: Text | None = None
+    st_mtime: Text | None = None
+
+
+class UserDataSpec(Parameterised):
+    """A small value that jobs hand to each other."""
+
+    name: Text
+    data: Any = None
+    is_ephemeral: Truth = False
+
+
+class FailureRuleSpec(Model):
+    """What happens after some exit codes."""
+
+    exit_codes: Annotated[list[Annotated[int, _reading(_exit_code)]], BeforeValidator(_one_or_more)] = Field(
+        default_factory=list
+    )
+    match_all_exit_codes: Truth = False
+    recovery_script: Text | None = None
+    max_retries: Annotated[int, _reading(whole_number), Field(le=MOST_RETRIES)] = 3
+
+    @model_validator(mode="after")
+    def _matches_something(self) -> FailureRuleSpec:
+        if not self.exit_codes and not self.match_all_exit_codes:
+            raise wrong("has neither exit_codes nor match_all_exit_codes: it would never apply")
+        return self
+
+
+class FailureHandlerSpec(Model):
+    """What happens when a job fails that names it."""
+
+    name: Text
+    rules: list[FailureRuleSpec]
+
+
+class ActionSpec(Model):
+    """What happens when the workflow, or some of its jobs, begin or end."""
+
+    trigger_type: Literal["on_workflow_start", "on_workflow_complete", "on_jobs_ready", "on_jobs_complete"]
+    action_type: Literal["run_commands", "schedule_nodes"]
+    name: Text | None = None
+    jobs: Texts = Field(default_factory=list)
+    job_name_regexes: Texts = Field(default_factory=list)
+    commands: Texts = Field(default_factory=list)
+    persistent: Truth = False
+    scheduler: Text | None = None
+    scheduler_type: Text | None = None
+    num_allocations: Whole | None = None
+    start_one_worker_per_node: Truth | None = None
+    max_parallel_jobs: Whole | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> ActionSpec:
+        if self.action_type == "run_commands" and not self.commands:
+            raise wrong("run_commands needs `commands`")
+        of_jobs = self.trigger_type in ("on_jobs_ready", "on_jobs_complete")
+        if of_jobs and not (self.jobs or self.job_name_regexes):
+            raise wrong(f"{self.trigger_type} needs `jobs` or `job_name_regexes`")
+        return self
+
+
+class SlurmSchedulerSpec(Model):
+    """How nodes are requested of Slurm."""
+
+    name: Text | None = None
+    account: Text | None = None
+    partition: Text | None = None
+    nodes: Text | None = None
+    walltime: Text | None = None
+    mem: Text | None = None
+    gres: Text | None = None
+    qos: Text | None = None
+    ntasks_per_node: Text | None = None
+    tmp: Text | None = None
+    extra: Text | None = None
+    serialize_allocations: Text | None = None
+
+
+class JobSpec(Parameterised):
     """One job, or a sweep of them."""
 
     name: Text
     command: _either(Text, list[Text], list)  # type: ignore[valid-type]
+    invocation_script: Text | None = None
     resource_requirements: _either(Text, Sizes, dict) | None = None  # type: ignore[valid-type]
+    failure_handler: Text | None = None
+    scheduler: Text | None = None
+    cancel_on_blocking_job_failure: Truth = True
+    supports_termination: Truth | None = None
     blocked_by: Texts | None = None
     depends_on: Texts | None = None
-    inputs: Texts = []
-    outputs: Texts = []
-    env: TextMap = {}
+    depends_on_regexes: Texts = Field(default_factory=list)
+    inputs: Texts = Field(default_factory=list)
+    outputs: Texts = Field(default_factory=list)
+    input_files: Texts = Field(default_factory=list)
+    input_file_regexes: Texts = Field(default_factory=list)
+    output_files: Texts = Field(default_factory=list)
+    output_file_regexes: Texts = Field(default_factory=list)
+    input_user_data: Texts = Field(default_factory=list)
+    input_user_data_regexes: Texts = Field(default_factory=list)
+    output_user_data: Texts = Field(default_factory=list)
+    output_user_data_regexes: Texts = Field(default_factory=list)
+    env: TextMap = Field(default_factory=dict)
     cwd: Text | None = None
     shell: Annotated[Union[bool, str], _reading(_shell)] = True
-    parameters: dict[str, _either(Text, list[Text], list)] = {}  # type: ignore[valid-type]
-    parameter_mode: Literal["product", "zip"] = "product"
-    retry: Annotated[RetrySpec, BeforeValidator(_times)] = RetrySpec()
+    retry: Annotated[RetrySpec, BeforeValidator(_times)] = Field(default_factory=lambda: _NO_RETRY)
     priority: Whole = 0
-    labels: TextMap = {}
+    labels: TextMap = Field(default_factory=dict)
     container: _either(Text, ContainerSpec, dict) | None = None  # type: ignore[valid-type]
+    stdio: Any = None
 
     @model_validator(mode="after")
     def _one_spelling(self) -> JobSpec:
         if self.blocked_by is not None and self.depends_on is not None:
             raise wrong("blocked_by and depends_on are the same: keep one of them")
+        if self.invocation_script is not None and (self.container is not None or self.shell is False):
+            other = "container" if self.container is not None else "shell: false"
+            raise wrong(f"invocation_script and {other} do not go together: a shell starts the script with the command")
         return self
 
 
@@ -249,7 +367,7 @@ class MonitorSpec(Model):
     """What is measured, and how much of it is stored."""
 
     enabled: Truth = True
-    granularity: Literal["summary", "time_series"] = "summary"
+    granularity: Annotated[Literal["summary", "time_series"], BeforeValidator(_snake)] = "summary"
     sample_interval_seconds: Annotated[float, _reading(sampling_interval)] = 5.0
     generate_plots: Truth = False
 
@@ -260,10 +378,30 @@ class Spec(Model):
     name: Text | None = None
     description: Text = ""
     user: Text = ""
+    project: Text = ""
+    metadata: Any = None
+    parameters: dict[str, _either(Text, list[Text], list)] = Field(default_factory=dict)  # type: ignore[valid-type]
+    variables: TextMap = Field(default_factory=dict)
+    env: TextMap = Field(default_factory=dict)
     resource_monitor: MonitorSpec = MonitorSpec()
     enforce: Truth = False
     jobs: list[JobSpec]
-    resource_requirements: list[NamedSizes] = []
+    files: list[FileSpec] = Field(default_factory=list)
+    user_data: list[UserDataSpec] = Field(default_factory=list)
+    resource_requirements: list[NamedSizes] = Field(default_factory=list)
+    failure_handlers: list[FailureHandlerSpec] = Field(default_factory=list)
+    actions: list[ActionSpec] = Field(default_factory=list)
+    jobs_sort_method: Literal["none", "gpus_runtime_memory", "gpus_memory_runtime"] = "none"
+    slurm_schedulers: list[SlurmSchedulerSpec] = Field(default_factory=list)
+    slurm_defaults: dict[str, Any] = Field(default_factory=dict)
+    use_pending_failed: Truth = False
+    compute_node_expiration_buffer_seconds: Any = None
+    compute_node_wait_for_new_jobs_seconds: Any = None
+    compute_node_ignore_workflow_completion: Any = None
+    compute_node_wait_for_healthy_database_minutes: Any = None
+    execution_config: Any = None
+    enable_ro_crate: Any = None
+    access_groups: Any = None
 
     @model_validator(mode="before")
     @classmethod
@@ -271,3 +409,16 @@ class Spec(Model):
         if isinstance(value, dict):
             return {key: inner for key, inner in value.items() if not key.startswith("x-")}
         return value
+
+
+WITHOUT_EFFECT = (
+    "use_pending_failed",
+    "compute_node_expiration_buffer_seconds",
+    "compute_node_wait_for_new_jobs_seconds",
+    "compute_node_ignore_workflow_completion",
+    "compute_node_wait_for_healthy_database_minutes",
+    "execution_config",
+    "enable_ro_crate",
+    "access_groups",
+)
+"""Fields of a spec that say how to run a server and its workers, of which there are none here."""

@@ -1,9 +1,9 @@
-"""Reporting what is wrong with a spec, and where: `pipeline.yaml:7: jobs[1].memory: …`, in one line."""
+"""Reporting what is wrong with a spec, and where: `pipeline.yaml:7:5: jobs[1].memory: …`, a line for each problem."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobmeter.errors import UsageError, quote
 
@@ -12,26 +12,55 @@ Path = tuple[str | int, ...]
 
 DEEPEST = 60
 """Levels of nesting. A spec has six."""
+MOST_REPORTED = 100
+"""Problems of one file that are listed."""
 _WORD = re.compile(r"[\w-]+")
+
+
+class Place(NamedTuple):
+    """Line and column in a file, both from 1."""
+
+    line: int
+    column: int
 
 
 class Problem(Exception):
     """Something that is wrong with a spec: the text for people, and where it is as far as known."""
 
-    def __init__(self, text: str, at: Any = None, *, path: Path = (), line: int | None = None) -> None:
+    def __init__(self, text: str, at: Any = None, *, path: Path = (), place: Place | None = None) -> None:
+        """`at` is an event of YAML."""
         super().__init__(text)
         self.text = text
         self.path = path
-        self.line = at.start_mark.line + 1 if at is not None else line
+        self.place = place_of(at.start_mark) if at is not None else place
 
 
-def refuse(file: str, problems: list[Problem]) -> UsageError:
-    """The error for what is wrong in `file`: the first of the problems, and how many more there are."""
-    first = min(problems, key=lambda problem: problem.line or 0)
-    where = f"{file}:{first.line}" if first.line else file
-    field = f" {path_text(first.path)}:" if first.path else ""
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return UsageError(f"{where}:{field} {first.text}{more}")
+class SpecRefused(UsageError):
+    """A spec that cannot be used: a line for each problem, in the order of the file."""
+
+    problems: list[Problem]
+
+
+def place_of(mark: Any) -> Place:
+    """The place of a `Mark`."""
+    return Place(mark.line + 1, mark.column + 1)
+
+
+def refuse(file: str, problems: list[Problem]) -> SpecRefused:
+    """The error for all that is wrong in `file`."""
+    ordered = sorted(problems, key=lambda problem: problem.place or Place(0, 0))
+    lines = [_line(file, problem) for problem in ordered[:MOST_REPORTED]]
+    if len(ordered) > MOST_REPORTED:
+        lines.append(f"{file}: {len(ordered) - MOST_REPORTED:,} more problems")
+    refused = SpecRefused(*lines)
+    refused.problems = ordered
+    return refused
+
+
+def _line(file: str, problem: Problem) -> str:
+    where = f"{file}:{problem.place.line}:{problem.place.column}" if problem.place else file
+    field = f" {path_text(problem.path)}:" if problem.path else ""
+    return f"{where}:{field} {problem.text}"
 
 
 def path_text(path: Path) -> str:
@@ -47,5 +76,5 @@ def path_text(path: Path) -> str:
     return text
 
 
-def too_deep(line: int | None = None) -> Problem:
-    return Problem(f"it is nested deeper than {DEEPEST} levels", line=line)
+def too_deep(place: Place | None = None) -> Problem:
+    return Problem(f"it is nested deeper than {DEEPEST} levels", place=place)

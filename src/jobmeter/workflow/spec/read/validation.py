@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,34 +13,71 @@ from jobmeter.workflow.spec.read.loading import Document
 from jobmeter.workflow.spec.read.schema import Spec, kind_of
 from jobmeter.workflow.spec.read.spec_errors import Path, Problem, refuse
 
-_MOST_REPORTED = 1000
+
+class Checked(NamedTuple):
+    """A spec, and what does not fit the schema: then only as much of it as can be used to look for more."""
+
+    spec: Spec | None
+    problems: list[Problem]
 
 
-def check_document(document: Document) -> Spec:
-    """The spec in a document. UsageError with line and field when it does not fit the schema."""
+def check_document(document: Document) -> Checked:
+    """The spec in a document, and all problems with it. UsageError when there is no spec in it."""
     if document.values is None or document.values == {}:
         raise refuse(document.path, [Problem("the spec is empty. It needs at least `jobs`.")])
     if not isinstance(document.values, dict):
         message = f"a spec is a mapping with `jobs`, and here is {kind_of(document.values)}"
-        raise refuse(document.path, [Problem(message, line=document.line(()))])
+        raise refuse(document.path, [Problem(message, place=document.place(()))])
     try:
         spec = Spec.model_validate(document.values)
     except ValidationError as error:
-        raise refuse(document.path, _problems(document, error)) from None
+        problems = _problems(document, error)
+        return Checked(_without(document.values, problems), problems)
     if not spec.jobs:
-        raise refuse(document.path, [Problem("there are no jobs", path=("jobs",), line=document.line(("jobs",)))])
-    return spec
+        return Checked(None, [Problem("there are no jobs", path=("jobs",), place=document.place(("jobs",)))])
+    return Checked(spec, [])
+
+
+_DECISIVE = frozenset(("name", "parameters", "parameter_mode", "use_parameters", "variables", "path"))
+"""Fields without which it is not known which jobs there are: what would follow from their absence is not reported."""
+
+
+def _is_decisive(path: Path) -> bool:
+    is_whole_list = len(path) == 1 and path[0] in ("jobs", "files", "user_data", "resource_requirements")
+    return is_whole_list or not _DECISIVE.isdisjoint(part for part in path if isinstance(part, str))
+
+
+def _without(values: dict[str, Any], problems: list[Problem]) -> Spec | None:
+    """The spec without what is wrong in it, None when too little is left to look for more problems."""
+    rest = copy.deepcopy(values)
+    for problem in problems:
+        if _is_decisive(problem.path):
+            return None
+        owner: Any = rest
+        for part in problem.path[:-1]:
+            owner = owner[part] if isinstance(part, int) else (owner or {}).get(part)
+        last = problem.path[-1]
+        if last == "command" and isinstance(owner, dict):
+            owner["command"] = "true"
+        elif isinstance(owner, dict):
+            owner.pop(last, None)
+        else:
+            return None
+    try:
+        return Spec.model_validate(rest)
+    except ValidationError:
+        return None
 
 
 def _problems(document: Document, error: ValidationError) -> list[Problem]:
-    details = error.errors(include_url=False)[:_MOST_REPORTED]
+    details = error.errors(include_url=False)
     places = [_place(document.values, detail["loc"]) for detail in details]
     unknown = {path for detail, path in zip(details, places) if detail["type"] == "extra_forbidden"}
     problems = []
     for detail, path in zip(details, places):
         if detail["type"] == "missing" and _is_misspelt(path, unknown):
             continue
-        problems.append(Problem(_words(detail, path), path=path, line=document.line(path)))
+        problems.append(Problem(_words(detail, path), path=path, place=document.place(path)))
     return problems
 
 
@@ -71,7 +109,7 @@ def _words(detail: Any, path: Path) -> str:
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        return f"there is no field {quote(path[-1])}. {suggest(str(path[-1]), fields_at(path[:-1]))}"
+        return f"there is no field {quote(path[-1])}. {_instead_of(str(path[-1]), path[:-1])}"
     if kind == "literal_error":
         return f"{quote(value)} is none of {detail['ctx']['expected'].replace(' or ', ', ')}"
     if kind == "string_type":
@@ -81,6 +119,14 @@ def _words(detail: Any, path: Path) -> str:
     if kind in ("dict_type", "model_type"):
         return f"must be a mapping, and here is {kind_of(value)}"
     return str(detail["msg"])
+
+
+def _instead_of(name: str, owner: Path) -> str:
+    """What was probably meant by an unknown field: one of a job's sizes, or a field with another name."""
+    sizes = ("jobs", "resource_requirements")
+    if [part for part in owner if isinstance(part, str)] == ["jobs"] and name in fields_at(sizes):
+        return f"Write it as `resource_requirements: {{{name}: …}}`."
+    return suggest(name, fields_at(owner))
 
 
 def fields_at(path: Path) -> list[str]:
@@ -97,6 +143,12 @@ def fields_at(path: Path) -> list[str]:
         ("jobs", "retry"): schema.RetrySpec,
         ("jobs", "retry", "grow"): schema.Grow,
         ("jobs", "container"): schema.ContainerSpec,
+        ("files",): schema.FileSpec,
+        ("user_data",): schema.UserDataSpec,
+        ("failure_handlers",): schema.FailureHandlerSpec,
+        ("failure_handlers", "rules"): schema.FailureRuleSpec,
+        ("actions",): schema.ActionSpec,
+        ("slurm_schedulers",): schema.SlurmSchedulerSpec,
     }
     model = models.get(tuple(names))
     return list(model.model_fields) if model is not None else []

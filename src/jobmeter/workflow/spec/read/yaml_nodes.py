@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jobmeter.workflow.spec.read.nodes import Mapping, Mark, Node, Scalar, Sequence
-from jobmeter.workflow.spec.read.spec_errors import DEEPEST, Problem, too_deep
+from jobmeter.workflow.spec.read.spec_errors import DEEPEST, Place, Problem, place_of, too_deep
 
 MOST_REPEATED = 1_000_000
 """Values that aliases may repeat, all together: more is an attack, not a spec."""
@@ -52,11 +52,12 @@ def _problem(text: str, error: Any) -> Problem:
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         message = " ".join(str(error.problem or error.context or "it cannot be read").split())
-        return Problem(f"this is not YAML: {message}", line=mark.line + 1 if mark is not None else None)
+        return Problem(f"this is not YAML: {message}", place=place_of(mark) if mark is not None else None)
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character)
         line = text.count("\n", 0, error.position) + 1
-        return Problem(f"this is not YAML: U+{code:04X} is not allowed in it", line=line)
+        place = Place(line, error.position - text.rfind("\n", 0, error.position))
+        return Problem(f"this is not YAML: U+{code:04X} is not allowed in it", place=place)
     return Problem(f"this is not YAML: {' '.join(str(error).split())}")
 
 
@@ -102,14 +103,14 @@ class _YamlComposer:
                 new: Mapping | Sequence = (Mapping if kind is mapping else Sequence)(event.start_mark, event.flow_style)
                 open_nodes.append(_Open(new, event))
                 if len(open_nodes) > DEEPEST:
-                    raise too_deep(event.start_mark.line + 1)
+                    raise too_deep(place_of(event.start_mark))
                 continue
             else:  # the end of a mapping or a sequence
                 ended = open_nodes.pop()
                 node, size, depth = ended.node, ended.size, ended.depth
                 node.end = event.end_mark
                 if depth > DEEPEST:  # by aliases in what aliases stand for
-                    raise too_deep(ended.event.start_mark.line + 1)
+                    raise too_deep(place_of(ended.event.start_mark))
                 if size - self._written > MOST_REPEATED:
                     raise Problem(f"its aliases repeat over {MOST_REPEATED:,} values", ended.event)
                 if ended.event.anchor or ended.event.ctag:

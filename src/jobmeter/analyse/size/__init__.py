@@ -1,0 +1,1 @@
+"""What to request next time, learned from the stored runs of a job and from its inputs."""

@@ -1,0 +1,78 @@
+"""What to request next time, for one job: amounts with their reasons, and what they cost beside today's request."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobmeter.analyse.resource import CPU, GPU, MEMORY, RUNTIME, Resource
+from jobmeter.model import Requirement
+
+
+class Law(NamedTuple):
+    """A request as a formula of one feature: `base + scale * feature ** power`."""
+
+    feature: str
+    base: float
+    scale: float
+    power: float
+
+
+class Amount(NamedTuple):
+    """How much of one resource to request; bytes, CPUs or seconds."""
+
+    resource: Resource
+    request: float
+    today: float | None  # what the newest run requested, before any retry
+    most: float  # the largest that was observed
+    usual: float  # what half of the runs stay below; of CPUs, their mean
+    fails: float | None  # the share of runs that would need more; None: not known
+    reason: str
+    law: Law | None = None  # how the request depends on a feature; None: it does not
+    spread: float = 1.0  # how far needs lie above what is predicted, as a power of e
+
+
+class Cost(NamedTuple):
+    """What the requests of a mean run hold while it runs; None: nothing is requested, or not measured."""
+
+    gb_hours: float | None
+    core_hours: float | None
+
+
+class Advice(NamedTuple):
+    """What to request, for one job."""
+
+    name: str
+    runs: int
+    completed: int
+    amounts: list[Amount]
+    fails: float | None  # the share of runs that would fail for want of memory or time; None: not known
+    wasted_gb_hours: float | None  # a run, by what is requested today; None: nothing is, or not measured
+    wasted_core_hours: float | None
+    today: Cost = Cost(None, None)
+    advised: Cost = Cost(None, None)
+
+    def amount(self, resource: Resource) -> Amount | None:
+        return next((amount for amount in self.amounts if amount.resource is resource), None)
+
+    def requirement(self) -> Requirement:
+        """The amounts as a requirement; None for what is not known."""
+        requests = {amount.resource: amount.request for amount in self.amounts}
+        memory = requests.get(MEMORY)
+        gpus = requests.get(GPU)
+        return Requirement(
+            requests.get(CPU),
+            None if memory is None else int(memory),
+            requests.get(RUNTIME),
+            None if gpus is None else int(gpus),
+        )
+
+    def saved_gb_hours(self) -> float:
+        """By all runs that are known; negative when more is advised than is requested today."""
+        return self.completed * _less(self.today.gb_hours, self.advised.gb_hours)
+
+    def saved_core_hours(self) -> float:
+        return self.completed * _less(self.today.core_hours, self.advised.core_hours)
+
+
+def _less(today: float | None, advised: float | None) -> float:
+    return today - advised if today is not None and advised is not None else 0.0

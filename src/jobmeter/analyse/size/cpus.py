@@ -1,0 +1,53 @@
+"""CPUs to request: as many as are enough for nearly every run, by the rule of over-use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from statistics import fmean
+
+from jobmeter.analyse.overuse import cpu_step, judge, needed_cpus, used_amount
+from jobmeter.analyse.resource import CPU
+from jobmeter.analyse.size.advice import Amount
+from jobmeter.analyse.size.observation import requested_today
+from jobmeter.analyse.stored_run import StoredRun
+from jobmeter.units import text
+
+_FAR_BELOW = 0.5
+_ALL = 0.95
+
+
+def advise_cpus(rows: Sequence[StoredRun], target: float, machine_cpus: int | None) -> Amount | None:
+    """None when it was not measured how many were used. Too few CPUs fail nothing: a rare run may wait for them."""
+    measured_rows = [row for row in rows if used_amount(row, CPU) is not None]
+    if not measured_rows:
+        return None
+    today = requested_today(rows, CPU)
+    request = _enough(measured_rows, today, target)
+    is_enough = today is not None and request > today and _was_enough(measured_rows, today)
+    request = today if today is not None and is_enough else request
+    most = max(used_amount(row, CPU) or 0.0 for row in measured_rows) / 100
+    mean = fmean(row.get("cpu_mean_percent", row.get(CPU.used)) for row in measured_rows) / 100
+    most_text, mean_text = text(most, "count"), text(mean, "count")
+    reason = f"at most {most_text} at once"
+    if mean < _FAR_BELOW * request and mean_text != most_text:
+        reason += f", but {mean_text} on average"
+    if machine_cpus and most >= _ALL * machine_cpus:
+        reason += "; that is all the machine has, on a larger one it may use more"
+    elif _ALL * (requested := measured_rows[0].get(CPU.requested, float("inf"))) <= most <= requested / _ALL:
+        reason += "; that is all it requested, with more it may use more"
+    if is_enough:
+        reason += "; what it requests today was enough"
+    return Amount(CPU, request, today, most, min(mean, most), None, reason)
+
+
+def _enough(rows: Sequence[StoredRun], today: float | None, target: float) -> float:
+    """Enough for the share of runs that must not lack any."""
+    ordered = sorted(needed_cpus(row, cpu_step(today)) for row in rows)
+    return ordered[min(ceil(target * len(ordered)), len(ordered)) - 1]
+
+
+def _was_enough(rows: Sequence[StoredRun], cpus: float) -> bool:
+    """Whether the runs that requested so many CPUs used no more."""
+    verdicts = [judge(row, CPU) for row in rows if row.get(CPU.requested) == cpus]
+    return bool(verdicts) and not any(verdict is not None and verdict.is_over for verdict in verdicts)

@@ -1,0 +1,24 @@
+"""What the advice must keep to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobmeter.analyse.resource import MEMORY, RUNTIME, Resource
+from jobmeter.analyse.size.pool import Terms
+
+MEMORY_PLUS = 4.0 * 2**20
+"""Bytes added to each request of memory: so much differs between runs that are equal."""
+
+RUNTIME_PLUS = 1.0
+"""Seconds, likewise."""
+_PLUS = {MEMORY: MEMORY_PLUS, RUNTIME: RUNTIME_PLUS}
+
+
+class Policy(NamedTuple):
+    target: float = 0.98  # the share of runs that must not fail for want of what was advised
+    failure_cost: float = 1.0  # the price of a failure, in mean runs of the workflow; 0: only what it holds in vain
+    below_peak: bool = False  # a time limit may be shorter than a run was
+
+    def terms(self, resource: Resource) -> Terms:
+        return Terms(self.target, self.failure_cost, _PLUS[resource])

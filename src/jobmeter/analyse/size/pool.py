@@ -1,0 +1,97 @@
+"""What the jobs of one workflow share: how much needs vary, what a failure costs, how needs compare with requests."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from math import exp
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobmeter.analyse.size.choice import Price
+from jobmeter.analyse.size.need import Need
+
+if TYPE_CHECKING:
+    from jobmeter.analyse.size.sizer import Sizer
+
+STEP = 0.1
+"""How fast the price of a failure grows when more fail than the budget allows."""
+BUDGET = 0.5
+"""The part of the failures that the target allows which each of memory and time may cause."""
+USUAL_SPREAD = 0.03
+_FEW_JOBS = 5
+_SETTLING = 30
+"""Rises of the price by half, at most."""
+_MOST_SETTLED = 50
+_MOST_SHARES = 200
+_SHARE_ROOM = 1.25
+
+
+class Terms(NamedTuple):
+    """What is wanted of the advice."""
+
+    target: float = 0.98  # the share of runs that must not fail
+    failure_cost: float = 1.0  # the price of a failure, in runs of the workflow
+    plus: float = 0.0  # added to each request: what differs between equal runs
+
+
+class Pool:
+    """One resource, over all jobs of a workflow."""
+
+    def __init__(self) -> None:
+        self._sizers: list[Sizer] = []
+        self._used = 0.0
+        self._runs = 0
+        self._dearer = 1.0
+        self._spread: float | None = None
+        self._shares: deque[tuple[float, float]] = deque(maxlen=_MOST_SHARES)
+
+    def join(self, sizer: Sizer) -> None:
+        self._sizers.append(sizer)
+
+    def add(self, need: Need) -> None:
+        self._used += need.amount * need.seconds
+        self._runs += 1
+        self._spread = None
+        if need.requested:
+            self._shares.append((need.amount / need.requested, need.requested * need.seconds))
+
+    def outcome(self, failed: int, terms: Terms = Terms()) -> None:  # noqa: B008
+        """How many attempts of a run failed for want of what was advised: too many make failures dearer."""
+        self._dearer = max(1.0, self._dearer * exp(STEP * (failed - BUDGET * (1 - terms.target))))
+
+    def settle(self, terms: Terms, features: Collection[str] | None = None) -> None:
+        """Raise the price of a failure until no more are expected, over all jobs, than the target allows.
+
+        `features` are those that are known of runs to come; None is all.
+        """
+        known = [sizer for sizer in self._sizers if sizer.runs > 1]
+        sample = known[:: max(len(known) // _MOST_SETTLED, 1)]
+        for _ in range(_SETTLING):
+            failing = sum(sizer.runs * sizer.expected_failures(terms, features) for sizer in sample)
+            if failing <= BUDGET * (1 - terms.target) * sum(sizer.runs for sizer in sample):
+                break
+            self._dearer *= 1.5
+
+    def price(self, terms: Terms) -> Price:
+        failure = terms.failure_cost * self._dearer * self._used / self._runs if self._runs else 0.0
+        return Price(failure, self._usual_spread())
+
+    def _usual_spread(self) -> float:
+        """The middle of the jobs' spreads, or what is assumed of a job when there are few."""
+        if self._spread is None:
+            spreads = [each.spread for each in self._sizers if each.runs > 1]
+            self._spread = median(spreads) if len(spreads) >= _FEW_JOBS else USUAL_SPREAD
+        return self._spread
+
+    def unknown(self, requested: float) -> float:
+        """What a job without a past shall request, by how much of their requests the others needed."""
+        best, least = 1.0, float("inf")
+        held = sum(each for _, each in self._shares)
+        failing = 0.0
+        for share, part in sorted(self._shares, reverse=True):
+            share = min(_SHARE_ROOM * share, 1.0)
+            if (cost := share * held + failing) < least:
+                best, least = share, cost
+            failing += part
+        return requested * best

@@ -1,0 +1,150 @@
+"""A history again, with other requests: what each way to request would have wasted, and how often it would have failed.
+
+A request below what a run needed fails at its end, wastes all it held and is retried; one that fits wastes what lies
+above the need.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import NamedTuple, Protocol
+
+from jobmeter.analyse.size.need import Need
+from jobmeter.analyse.size.pool import Pool, Terms
+from jobmeter.analyse.size.sizer import Sizer
+
+_PERCENTILE = 0.95
+_MOST_ATTEMPTS = 50
+
+
+class Task(NamedTuple):
+    """One run of a history."""
+
+    job: str
+    need: Need
+
+
+class Step(NamedTuple):
+    """One run, replayed."""
+
+    task: Task
+    request: float  # of the first attempt
+    failed: int  # attempts
+    wasted: float  # amount times seconds
+
+
+class Method(Protocol):
+    """A way to request, which learns from each run that has ended."""
+
+    def learn(self, job: str, past: Sequence[Need]) -> None:
+        """Runs of a job that are known from the start, oldest first."""
+
+    def settle(self) -> None:
+        """Called once, after all calls of `learn`."""
+
+    def request(self, task: Task) -> float:
+        """What its first attempt requests; it does not see the need."""
+
+    def retry(self, task: Task, amount: float, attempt: int) -> float:
+        """What the next attempt requests, after this one with `amount` failed."""
+
+    def update(self, task: Task, failed: int) -> None:
+        """The run has ended, after so many failed attempts."""
+
+
+class Requested:
+    """What was requested; doubled when it fails. Infinite for a run that requested nothing."""
+
+    def learn(self, job: str, past: Sequence[Need]) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def request(self, task: Task) -> float:
+        return task.need.requested or float("inf")
+
+    def retry(self, task: Task, amount: float, attempt: int) -> float:
+        return 2 * amount
+
+    def update(self, task: Task, failed: int) -> None: ...
+
+
+class Percentile(Requested):
+    """What a share of the runs of the job needed so far."""
+
+    def __init__(self, share: float = _PERCENTILE) -> None:
+        self._share = share
+        self._needs: dict[str, list[float]] = {}
+
+    def learn(self, job: str, past: Sequence[Need]) -> None:
+        self._needs[job] = sorted(need.amount for need in past)
+
+    def request(self, task: Task) -> float:
+        needs = self._needs.get(task.job)
+        return needs[ceil(self._share * len(needs)) - 1] if needs else super().request(task)
+
+    def update(self, task: Task, failed: int) -> None:
+        insort(self._needs.setdefault(task.job, []), task.need.amount)
+
+
+class Largest(Percentile):
+    """The largest so far."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
+
+
+class Advised:
+    """What `jobmeter size` advises."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._pool = Pool()
+        self._sizers: dict[str, Sizer] = {}
+        self._spread = 1.0
+
+    def _sizer(self, job: str) -> Sizer:
+        if job not in self._sizers:
+            self._sizers[job] = Sizer(self._pool)
+        return self._sizers[job]
+
+    def learn(self, job: str, past: Sequence[Need]) -> None:
+        self._sizer(job).learn(past)
+
+    def settle(self) -> None:
+        """All that is known from the start is learned."""
+        self._pool.settle(self._terms)
+
+    def request(self, task: Task) -> float:
+        size = self._sizer(task.job).predict(task.need.features, self._terms)
+        if size is not None:
+            self._spread = size.spread
+            return size.amount
+        return float("inf") if task.need.requested is None else self._pool.unknown(task.need.requested)
+
+    def retry(self, task: Task, amount: float, attempt: int) -> float:
+        return self._sizer(task.job).retry(amount, self._spread, attempt)
+
+    def update(self, task: Task, failed: int) -> None:
+        self._sizer(task.job).update(task.need)
+        self._pool.outcome(failed, self._terms)
+
+
+def replay(method: Method, tasks: Iterable[Task]) -> list[Step]:
+    """Each run in the order given. What nothing is known of, and nothing requested for, counts as without waste."""
+    return [replay_one(method, task) for task in tasks]
+
+
+def replay_one(method: Method, task: Task) -> Step:
+    need = task.need
+    request = amount = method.request(task)
+    wasted, failed = 0.0, 0
+    while amount < need.amount and failed < _MOST_ATTEMPTS:
+        failed += 1
+        wasted += amount * need.seconds
+        amount = method.retry(task, amount, failed)
+    if amount != float("inf"):
+        wasted += (amount - need.amount) * need.seconds
+    method.update(task, failed)
+    return Step(task, request, failed, wasted)

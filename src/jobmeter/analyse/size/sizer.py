@@ -1,0 +1,289 @@
+"""One resource of one job: the model and margin that would have cost least on its past, and what they say of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import exp, log
+from typing import NamedTuple
+
+from jobmeter.analyse.size.advice import Law
+from jobmeter.analyse.size.choice import FINE, Margin, Price, Residual, choose_margin, upper_spread
+from jobmeter.analyse.size.models import OF_FEATURE, WITHOUT_FEATURE, Line, Median, Model, Power, Recent
+from jobmeter.analyse.size.need import NO_FEATURES, Features, Need
+from jobmeter.analyse.size.pool import Pool, Terms
+
+MOST_RUNS = 512
+"""The newest runs of a job that its models know."""
+MOST_RESIDUALS = 128
+"""The newest runs by which models and margins are judged."""
+MOST_FEATURES = 4
+LEAST_FITTED = 4
+"""Runs from which on a feature can explain them."""
+MOST_TOLD = 50
+_FROM_ALL_OTHERS = (2, 4, 8, 16, 32, 64)
+"""Numbers of runs at which each is predicted again, from all others; a first prediction from two runs says little."""
+SINGLE = 1.25
+"""Times the need of the only run."""
+MOST_TIMES = 2.0
+"""Times the largest need, at most, unless a feature is larger than ever: a spread of few runs says little."""
+LUCK = 0.5
+"""Over the number of runs, by how much a model must cost less than the median, to be preferred: of several models the
+best on few runs is so partly by luck."""
+ORDER = 0.03
+"""The same of the model that goes by the order of runs, however many these are: runs of one batch have an order too."""
+_RETRY_SPREADS, _LEAST_RETRY, _MOST_RETRY = 4.0, 0.05, 1.0
+_ABOVE_LARGEST = 1.02
+JUMP = 4.0
+"""A retry requests a little above the largest need, if that is no more than so many times what was not enough."""
+_LEAST_FOR_LAW = 5
+_CLEARLY = 0.7
+_NO_FEATURE = "no feature"
+
+
+class Past(NamedTuple):
+    """How the model and margin of an advice would have done on the newest runs, each predicted without itself."""
+
+    runs: int
+    failed: int
+    waste: float  # the mean of what the others would have had in vain, as a share of what they needed
+
+
+class Size(NamedTuple):
+    """How much to request of one resource."""
+
+    amount: float
+    model: str  # "" when it is a guess
+    feature: str | None
+    runs: int
+    spread: float
+    failing: float | None  # the expected share of failures; None: not known
+    past: Past | None = None
+
+
+class _Judged:
+    """A model, and how it did."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.is_fitted = not isinstance(model, Median)
+        self.runs = 0
+        self.residuals: list[Residual] = []
+        self._margin: tuple[Price, Margin] | None = None
+
+    def judge(self, predicted: float, need: Need, logarithm_of_need: float) -> None:
+        held = exp(predicted) * need.seconds
+        self.residuals.append(Residual(logarithm_of_need - predicted, held, need.amount * need.seconds))
+        del self.residuals[:-MOST_RESIDUALS]
+        self._margin = None
+
+    @property
+    def handicap(self) -> float:
+        """What its cost is multiplied with, when models are compared."""
+        if not self.is_fitted:
+            return 1.0
+        return 1 + LUCK / self.runs + (ORDER if isinstance(self.model, Recent) else 0.0)
+
+    def past(self, margin: Margin) -> Past:
+        newest = self.residuals[-MOST_TOLD:]
+        factor = exp(margin.distance)
+        over = [factor * one.held / one.used - 1 for one in newest if one.distance <= margin.distance]
+        return Past(len(newest), len(newest) - len(over), sum(over) / len(over) if over else 0.0)
+
+    def margin(self, price: Price) -> Margin:
+        if self._margin is None or self._margin[0] != price:
+            self._margin = price, choose_margin(self.residuals, price)
+        return self._margin[1]
+
+
+class Sizer:
+    """The past of one resource of one job, learned one run at a time."""
+
+    def __init__(self, pool: Pool | None = None) -> None:
+        self.pool = pool if pool is not None else Pool()
+        self.pool.join(self)
+        self.largest = 0.0
+        self.smallest = float("inf")
+        self._spread: float | None = None
+        self._largest_values: dict[str, float] = {}
+        self._needs: list[tuple[Need, float]] = []
+        self._judged = {_NO_FEATURE: [_Judged(model()) for model in WITHOUT_FEATURE]}
+
+    @property
+    def runs(self) -> int:
+        return len(self._needs)
+
+    @property
+    def spread(self) -> float:
+        """How far needs lie above the predictions of the model that fits best; of two runs or more."""
+        if self._spread is None:
+            judged = (each for models in self._judged.values() for each in models)
+            self._spread = min(
+                upper_spread(sorted((one.distance for one in each.residuals), reverse=True))
+                for each in judged
+                if each.residuals
+            )
+        return self._spread
+
+    def learn(self, needs: Iterable[Need]) -> None:
+        """Runs of the past, oldest first."""
+        newest = list(needs)[-MOST_RUNS:]
+        start = max((count for count in _FROM_ALL_OTHERS if count <= len(newest)), default=0)
+        for need in newest[:start]:
+            self._add(need)
+        if start:
+            self._predict_each_from_all_others()
+        for need in newest[start:]:
+            self.update(need)
+
+    def update(self, need: Need) -> None:
+        """One more run."""
+        logarithm_of_need = log(need.amount)
+        for judged in self._models(need.features):
+            if judged.runs:
+                predicted = judged.model.predict(_value(judged, need.features))
+                judged.judge(predicted, need, logarithm_of_need)
+        self._add(need)
+        if len(self._needs) in _FROM_ALL_OTHERS:
+            self._predict_each_from_all_others()
+
+    def predict(self, features: Features = NO_FEATURES, terms: Terms = Terms()) -> Size | None:  # noqa: B008
+        """What a run with these features shall request; None of a job without a past."""
+        if not self._needs:
+            return None
+        if len(self._needs) == 1:
+            return Size(self.largest * SINGLE + terms.plus, "", None, 1, SINGLE - 1, None)
+        price = self.pool.price(terms)
+        best, margin = _least_cost(self._candidates(features, price), price)
+        predicted = best.model.predict(_value(best, features))
+        most = MOST_TIMES * self.largest * self._beyond(features)
+        least = self.smallest if best.model.feature is None else 0.0
+        return Size(
+            max(min(exp(predicted + margin.distance), most), least) + terms.plus,
+            best.model.name,
+            best.model.feature,
+            len(self._needs),
+            margin.spread,
+            margin.failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
+            best.past(margin),
+        )
+
+    def knows(self, feature: str) -> bool:
+        """Whether a run had this feature."""
+        return feature in self._judged
+
+    def known(self, features: Features) -> Features:
+        """Of these features, those that runs had."""
+        return {name: value for name, value in features.items() if name in self._judged}
+
+    def is_beyond(self, features: Features) -> bool:
+        """Whether a feature is larger than any run had it."""
+        return self._beyond(features) > 1
+
+    def _beyond(self, features: Features) -> float:
+        """How many times larger a feature is than any run had it; 1 when none is."""
+        ratios = (value / most for name, value in features.items() if (most := self._largest_values.get(name, 0.0)) > 0)
+        return max((1.0, *ratios))
+
+    def law(self, terms: Terms = Terms()) -> Law | None:  # noqa: B008
+        """The formula of the feature by which requests cost clearly less than without any; None when none does."""
+        price = self.pool.price(terms)
+        without = [judged for judged in self._judged[_NO_FEATURE] if judged.residuals]
+        formulas = [
+            judged
+            for models in self._judged.values()
+            for judged in models
+            if isinstance(judged.model, (Line, Power)) and len(judged.residuals) >= _LEAST_FOR_LAW
+        ]
+        if not without or not formulas:
+            return None
+        best = min(formulas, key=lambda judged: judged.margin(price).cost)
+        margin = best.margin(price)
+        if margin.cost - 1 > _CLEARLY * (min(judged.margin(price).cost for judged in without) - 1):
+            return None
+        assert isinstance(best.model, (Line, Power))
+        return best.model.law(exp(margin.distance), terms.plus)
+
+    def retry(self, amount: float, spread: float, attempt: int) -> float:
+        """What to request after an amount that was not enough in this attempt, counted from 1."""
+        if attempt > 1:
+            return 2 * amount
+        if amount < _ABOVE_LARGEST * self.largest <= JUMP * amount:
+            return _ABOVE_LARGEST * self.largest
+        return amount * (1 + min(max(_RETRY_SPREADS * spread, _LEAST_RETRY), _MOST_RETRY))
+
+    def _candidates(self, features: Features, price: Price) -> list[_Judged]:
+        """Those to choose from. Where a feature that is not known explains the needs, the last runs say little."""
+        models = self._models(features)
+        if not features and len(self._judged) > 1:
+            every = [each for group in self._judged.values() for each in group]
+            if _least_cost(every, price)[0].model.feature is not None:
+                return [each for each in models if not each.is_fitted]
+        return models
+
+    def expected_failures(self, terms: Terms, names: Collection[str] | None) -> float:
+        """The share of runs expected to fail where the features named, None: all, are known; of two runs or more."""
+        price = self.pool.price(terms)
+        known = dict.fromkeys((name for name in self._judged if names is None or name in names), 0.0)
+        known.pop(_NO_FEATURE, None)
+        return _least_cost(self._candidates(known, price), price)[1].failing
+
+    def _models(self, features: Features) -> list[_Judged]:
+        """Those that can say something of a run with these features."""
+        judged = list(self._judged[_NO_FEATURE])
+        for name in features:
+            if name in self._judged:
+                judged += self._judged[name]
+        return judged
+
+    def _add(self, need: Need) -> None:
+        if len(self._needs) >= MOST_RUNS:
+            self._forget_oldest()
+        for name in need.features:
+            if name not in self._judged and len(self._judged) <= MOST_FEATURES:
+                self._judged[name] = [_Judged(model(name)) for model in OF_FEATURE]
+        logarithm_of_need = log(need.amount)
+        self._needs.append((need, logarithm_of_need))
+        for judged in self._models(need.features):
+            judged.model.learn(_value(judged, need.features), logarithm_of_need)
+            judged.runs += 1
+        for name, value in need.features.items():
+            self._largest_values[name] = max(self._largest_values.get(name, value), value)
+        self.largest = max(self.largest, need.amount)
+        self.smallest = min(self.smallest, need.amount)
+        self._spread = None
+        self.pool.add(need)
+
+    def _forget_oldest(self) -> None:
+        need, logarithm_of_need = self._needs.pop(0)
+        for judged in self._models(need.features):
+            judged.model.forget(_value(judged, need.features), logarithm_of_need)
+            judged.runs -= 1
+
+    def _predict_each_from_all_others(self) -> None:
+        logarithms = [each for _, each in self._needs]
+        for models in self._judged.values():
+            for judged in models:
+                judged.residuals.clear()
+        for index, (need, logarithm_of_need) in enumerate(self._needs):
+            for judged in self._models(need.features):
+                if judged.runs < 2:
+                    continue
+                if isinstance(judged.model, Recent):
+                    predicted = Recent.without(logarithms, index)
+                else:
+                    value = _value(judged, need.features)
+                    judged.model.forget(value, logarithm_of_need)
+                    predicted = judged.model.predict(value)
+                    judged.model.learn(value, logarithm_of_need)
+                judged.judge(predicted, need, logarithm_of_need)
+
+
+def _least_cost(judged: Iterable[_Judged], price: Price) -> tuple[_Judged, Margin]:
+    usable = (each for each in judged if each.residuals and (each.model.feature is None or each.runs >= LEAST_FITTED))
+    margins = ((each, each.margin(price)) for each in usable)
+    return min(margins, key=lambda each: each[1].cost * each[0].handicap)
+
+
+def _value(judged: _Judged, features: Features) -> float:
+    feature = judged.model.feature
+    return 0.0 if feature is None else features[feature]

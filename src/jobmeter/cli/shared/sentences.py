@@ -1,0 +1,23 @@
+"""Sentences on stdout: a terminal has them wrapped between words, a pipe has each on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobmeter.cli.shared.output import print_line
+from jobmeter.cli.shared.tables import terminal
+from jobmeter.report.wrapping import wrap
+from jobmeter.terminal import printable
+
+
+def print_sentences(sentences: Iterable[str], *, style: str = "", indent: int = 2) -> None:
+    """Print each in a line of its own; what a terminal has no room for goes on below, so many columns further in."""
+    console = terminal()
+    for sentence in sentences:
+        if console is None:
+            print_line(sentence)
+            continue
+        from rich.text import Text
+
+        for line in wrap(printable(sentence), console.width, indent):
+            console.print(Text(line, style), soft_wrap=True)

@@ -1,0 +1,77 @@
+"""A task that was given to a worker, as its runner sees it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from jobmeter.engines.celery.placement import Need, need_of
+from jobmeter.engines.contract import Task, Token
+from jobmeter.journal.writer import RunJournal
+from jobmeter.store_access import access_like, open_or_create
+
+
+class SentTask:
+    """Takes the reports of one task, each once and in their order."""
+
+    def __init__(self, number: int, task_id: str, logs: Mapping[str, str], worker: str | None = None) -> None:
+        """`logs` are the paths of stdout and stderr."""
+        self.number = number
+        self.id = task_id
+        self.logs = logs
+        self.worker = worker
+        self.order: Task | None = None  # None: adopted, and known only to its worker
+        self.need = Need({})
+        self.cancelled = self.at_once = False
+        self.reported = False  # its worker counts it in what it reports as free
+        self.received = 0  # reports
+        self.last_sent = self.last_received = time.monotonic()
+
+    @classmethod
+    def new(cls, task: Task) -> SentTask:
+        sent = cls(task.number, uuid.uuid4().hex, {"stdout": task.stdout, "stderr": task.stderr})
+        sent.order, sent.need = task, need_of(task.requirement, task.container)
+        return sent
+
+    @classmethod
+    def adopted(cls, number: int, token: Token) -> SentTask:
+        """A task of a runner that was killed, by its token."""
+        return cls(number, token["task"], token["logs"], token["worker"])
+
+    @property
+    def has_not_begun(self) -> bool:
+        """Whether it waited at its worker, as far as is known. A worker that lost contact begins nothing."""
+        return self.received == 0 and not self.cancelled and self.order is not None
+
+    def token(self) -> Token:
+        return {"worker": self.worker, "task": self.id, "logs": dict(self.logs)}
+
+    def is_next(self, number: int | None) -> bool:
+        """Whether a report of this number is to be taken now: one that came before is not, nor one after a gap."""
+        if number != self.received:
+            return False
+        self.received += 1
+        self.last_received = time.monotonic()
+        return True
+
+    def take(self, report: list[Any], journal: RunJournal) -> None:
+        kind, *content = report
+        if kind == "begin":
+            journal.begin(*content)
+        elif kind == "append":
+            journal.append(content[0], *content[1])
+        elif kind == "output":
+            self._write(*content)
+
+    def _write(self, stream: str, offset: int, piece: str) -> None:
+        """Output of the job, at its place: pieces that come again change nothing."""
+        path = self.logs[stream]
+        descriptor = open_or_create(path, access_like(os.path.dirname(path)), os.O_WRONLY)
+        try:
+            os.pwrite(descriptor, base64.b64decode(piece), offset)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,34 @@
+"""What goes wrong with measuring, in the log of the worker: each message once, and never as a failure of a task."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+_MOST = 100
+"""Different messages; a worker runs for months."""
+
+
+class Warnings:
+    """Writes to the logger `jobmeter`."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def say(self, message: str) -> None:
+        if message in self._said or len(self._said) >= _MOST:
+            return
+        self._said.add(message)
+        logging.getLogger("jobmeter").warning("jobmeter: %s", message.replace("\n", " "))
+
+    @contextlib.contextmanager
+    def instead_of_failing(self, consequence: str) -> Iterator[None]:
+        """Whatever is raised within becomes a line of the log."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the task goes on, whatever fails here
+            from jobmeter.errors import JobmeterError
+
+            why = str(error) if isinstance(error, JobmeterError) else f"{type(error).__name__}: {error}"
+            self.say(f"{consequence}: {why}")

@@ -1,0 +1,1 @@
+"""Benchmarks, reported as text, tables and a page."""

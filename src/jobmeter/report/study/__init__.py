@@ -1,0 +1,1 @@
+"""What `jobmeter study` prints and draws."""

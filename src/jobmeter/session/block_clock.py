@@ -1,0 +1,224 @@
+"""The CPU time of a block: of this process or of one thread of it, and of what was started there.
+
+Two accounts are kept side by side. Clocks of the kernel count this process or the thread, and rusage the children that
+were waited for. Perf events, opened at the start, are inherited by every thread and process that is started from then
+on, waited for or not. Where they counted more than clocks and rusage, it is what those do not see.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+
+from jobmeter.errors import NoData
+from jobmeter.kernel.hostfs import read_cpu_time
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.own_process import thread_count
+from jobmeter.kernel.perf import Event, open_event
+from jobmeter.kernel.procfs import thread_ids
+from jobmeter.kernel.thread_clock import thread_clock
+from jobmeter.light_typing import NamedTuple
+from jobmeter.meter.meter import Meter
+from jobmeter.model import Quality
+
+_MOST_THREADS = 16
+"""Threads that already run at the start of a block and get an event. Each costs some microseconds."""
+_NOISE, _NOISE_SECONDS = 0.01, 0.0005
+"""By how much the accounts of one thread were found to differ: 0.05 ms in 0.2 s; more is something else."""
+_AGREE = 1.03
+"""Accounts that are this close bear each other out."""
+_ALONE, _ALONE_SECONDS = 0.02, 0.002
+"""What the process may use beside a block that counts as all of it."""
+
+
+class _Reading(NamedTuple):
+    """The counters at one moment, in seconds."""
+
+    process: float  # all threads of this process but the sampling thread
+    thread: float | None  # None: it has ended
+    waited: float  # children that were waited for
+    event: float  # the thread, and what it started since
+    events: float  # the other threads that get an event, and what they started since
+
+
+class BlockCpu(NamedTuple):
+    """The CPU time of a block, and how far to trust it."""
+
+    seconds: float
+    quality: Quality
+    whole_process: bool  # nothing else in this process used CPU time, so that memory and I/O are the block's too
+
+
+class BlockClock:
+    """Counts from when it is made. `settle` is called whenever blocks of other threads begin or end beside it."""
+
+    def __init__(self, meter: Meter, *, alone: bool, stepped: bool) -> None:
+        """`alone`: no other thread has an open block. `stepped`: only what happens in steps is of its thread."""
+        self._meter = meter
+        self._stepped = stepped
+        self.alone = alone
+        self._ever_beside = not alone
+        self._own = self._waited = self._counted = 0.0
+        self._process = self._thread = 0.0  # of all time, in steps or not, alone or not
+        self._thread_lost = False  # its clock ended before the block did
+        self._step_began: float | None = None
+        self._stolen_before: float | None = None
+        thread = threading.get_native_id()
+        self._thread_clock = thread_clock(thread)
+        self._event = _try_event(thread)
+        self._has_event = self._event is not None
+        others = self._other_threads(thread) if alone and not stepped and self._has_event else []
+        self._events = _try_event(*others) if 0 < len(others) <= _MOST_THREADS else None
+        self._covers_process = alone and self._has_event and (not others or self._events is not None)
+        self._first = self._last = self._read()
+
+    def _other_threads(self, thread: int) -> list[int]:
+        """Those that run already, also threads that Python did not start, as of a numerical library."""
+        try:
+            if thread_count(THIS_MACHINE) == (1 if self._meter.thread_id is None else 2):
+                return []  # this one and the meter's
+            threads = thread_ids(THIS_MACHINE, os.getpid())
+        except OSError:
+            return []
+        return [each for each in threads if each not in (thread, self._meter.thread_id)]
+
+    def note_stolen(self) -> None:
+        """From now on know how much time a hypervisor took: events count it. For blocks that last."""
+        self._stolen_before = _stolen()
+
+    def settle(self, *, alone: bool) -> None:
+        """Add what was used since the last time; `alone` says how to go on."""
+        now, last = self._read(), self._last
+        self._process += max(now.process - last.process, 0.0)
+        thread = max(now.thread - last.thread, 0.0) if now.thread is not None and last.thread is not None else None
+        event = max(now.event - last.event, 0.0)
+        in_thread = event if thread is None else thread
+        self._thread += in_thread
+        if self._stepped:
+            self._counted += max(event - in_thread, 0.0)
+        elif self.alone:
+            self._own += max(now.process - last.process, 0.0)
+            self._waited += max(now.waited - last.waited, 0.0)
+            self._counted += event + max(now.events - last.events, 0.0)
+        else:
+            self._own += in_thread
+            self._counted += event
+            self._thread_lost = self._thread_lost or thread is None
+        self.alone = alone
+        self._ever_beside = self._ever_beside or not alone
+        self._last = now
+
+    def enter_step(self) -> None:
+        self._step_began = time.thread_time()
+
+    def leave_step(self) -> None:
+        if self._step_began is not None:
+            seconds = time.thread_time() - self._step_began
+            self._own += seconds
+            self._counted += seconds
+            self._step_began = None
+
+    @property
+    def in_step(self) -> bool:
+        return self._step_began is not None
+
+    @property
+    def waited_for_children(self) -> bool:
+        """Whether this process waited for some child since the start."""
+        return self._last.waited > self._first.waited
+
+    def nanoseconds(self) -> int | None:
+        """What the events counted; None without them."""
+        if self._event is None or not self._covers_process:
+            return None
+        return self._event.read() + (self._events.read() if self._events is not None else 0)
+
+    def so_far(self, *, children: bool, foreign_child_reaped: bool, interleaved: bool) -> BlockCpu:
+        """The CPU time, as of the last `settle`.
+
+        `children`: the block started processes, as far as is known. `foreign_child_reaped`: one was waited for that ran
+        before, so that rusage has what it used then. `interleaved`: other tasks of its thread ran in between.
+        """
+        base = self._own if foreign_child_reaped and self._has_event else self._own + self._waited
+        started = self._counted - base
+        if started <= base * _NOISE + _NOISE_SECONDS:
+            started = 0.0
+        elif not children:
+            # Threads alone were started, and the clock of the process has them all: more is time that a hypervisor had.
+            in_base = self._thread if self._ever_beside or self._stepped else self._process
+            started = min(started, max(self._process - in_base, 0.0))
+        seconds, is_sure = self._less_stolen(base, started)
+        whole_process = not self._ever_beside and not interleaved and not self._stepped
+        if not whole_process and not interleaved:
+            whole_process = self._process <= seconds * (1 + _ALONE) + _ALONE_SECONDS
+        quality = Quality.EXACT
+        if (interleaved and (not self._stepped or started)) or (foreign_child_reaped and not self._has_event):
+            quality = Quality.SHARED
+        elif not is_sure or self._lacks_some(children=children, whole_process=whole_process):
+            quality = Quality.AT_LEAST
+        return BlockCpu(round(seconds, 6), quality, whole_process)
+
+    def _less_stolen(self, base: float, started: float) -> tuple[float, bool]:
+        """CPU time with what was started, and whether a hypervisor cannot have had much of it.
+
+        Events count the time that it had the CPU, clocks do not.
+        """
+        counted = base + started
+        stolen = (self.stolen() or 0.0) if started else 0.0
+        by_clocks = self._process + self._waited
+        if counted - stolen >= counted / _AGREE or counted / _AGREE <= by_clocks <= counted * _AGREE:
+            return counted, True
+        return max(base, counted - stolen), False
+
+    def _lacks_some(self, *, children: bool, whole_process: bool) -> bool:
+        """Whether something that the block started may be in no account."""
+        if self._has_event:
+            return children and not self._covers_process and not self._ever_beside
+        return self._thread_lost or children or self._waited > 0 or not whole_process
+
+    def stolen(self) -> float | None:
+        """Seconds that a hypervisor took since `note_stolen`; None when that is not known."""
+        if self._stolen_before is None or (stolen := _stolen()) is None:
+            return None
+        return max(stolen - self._stolen_before, 0.0)
+
+    def _read(self) -> _Reading:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return _Reading(
+            time.process_time() - self._meter.used_seconds(),
+            self._thread_seconds(),
+            children.ru_utime + children.ru_stime,
+            self._event.read() / 1e9 if self._event is not None else 0.0,
+            self._events.read() / 1e9 if self._events is not None else 0.0,
+        )
+
+    def _thread_seconds(self) -> float | None:
+        if self._thread_clock is None:
+            return time.thread_time()  # a system without clocks of other threads
+        try:
+            return time.clock_gettime(self._thread_clock)
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        for event in (self._event, self._events):
+            if event is not None:
+                event.close()
+        self._event = self._events = None
+
+
+def _try_event(*threads: int) -> Event | None:
+    """CPU time of these threads and all that they start; None where that is not allowed."""
+    try:
+        return open_event("task_clock", *threads, at_exec=False)
+    except NoData:
+        return None
+
+
+def _stolen() -> float | None:
+    try:
+        return read_cpu_time(THIS_MACHINE).stolen
+    except (OSError, ValueError):
+        return None

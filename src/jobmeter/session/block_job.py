@@ -1,0 +1,43 @@
+"""A block as the job of a session."""
+
+from __future__ import annotations
+
+from jobmeter.light_typing import TYPE_CHECKING
+from jobmeter.model import Outcome
+from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
+
+if TYPE_CHECKING:
+    from jobmeter.session.block import Block
+
+
+class BlockJob:
+    """It runs already, and there is nothing to wait for. See `session.contract`."""
+
+    in_container = False
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+
+    def prepare(self, measuring: Measuring) -> None:
+        self._measuring = measuring
+
+    def open(self) -> OpenJob:
+        return self._block.open_job()
+
+    def run(self) -> None:
+        """It runs already."""
+
+    def wait(self) -> None:
+        """It was stopped before."""
+
+    def stop(self, *, at_once: bool) -> None:
+        """It goes on: it is the program that calls this."""
+
+    def end(self) -> JobEnd:
+        return self._block.job_end(self._measuring.provenance)
+
+    def outcome(self) -> Outcome:
+        return self._block.outcome
+
+    def close(self) -> None:
+        """There is nothing to release: the block does it."""

@@ -1,0 +1,150 @@
+"""The journal of the blocks of this process: one file for all of them in a store, as one process writes them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Iterator, Mapping
+
+from jobmeter.journal.writer import JournalFile, journal_path, shared_journal
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.procfs import read_stat
+from jobmeter.light_typing import TYPE_CHECKING, Any, NamedTuple
+from jobmeter.record import build
+from jobmeter.session.block_record import DESCRIBED
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import Record, RunIdentity, Writer
+
+_MOST_RUNS = 20_000
+"""Runs of one file: a program that runs for months begins another now and then, which `gc` can remove."""
+_IDENTITY = ("id", "name", "command", "cwd", "labels", "host", "user", "started", "requirement")
+
+
+class JournalOwner(NamedTuple):
+    """The process that ends the runs of this one, should this one be killed. It finds the files by their names."""
+
+    writer: Writer
+    name: str  # its files are `NAME-1`, `NAME-2` and so on
+
+
+class BegunJournal:
+    """The file of a run whose header is in it already; see `RunJournal`."""
+
+    def __init__(self, file: JournalFile) -> None:
+        self._file = file
+        self.path = file.path
+        self.append = file.append
+
+    @property
+    def failed(self) -> str | None:
+        return self._file.failed
+
+    def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
+        """It was begun."""
+
+
+class BlockJournal:
+    """The open file of one store. It is closed with its last run, once another has taken its place."""
+
+    def __init__(self, store: str, run_id: str, owner: JournalOwner | None) -> None:
+        """StoreError when the store cannot be written."""
+        self.writer = process_writer(os.getpid()) if owner is None else owner.writer
+        shared: dict[str, Any] = {
+            "host": build.this_host(THIS_MACHINE),
+            "user": build.this_user(),
+            "measurements": DESCRIBED,
+            "writer": self.writer,
+        }
+        name = f"{run_id}-blocks" if owner is None else _free_name(store, owner.name)
+        self.file: JournalFile = shared_journal(store, name, shared)
+        self.runs = self.open_runs = 0
+        self.is_current = True
+
+    @property
+    def is_usable(self) -> bool:
+        return self.runs < _MOST_RUNS and os.path.exists(self.file.path)
+
+    def begin(self, identity: RunIdentity) -> None:
+        """The header of a run."""
+        self.file.begin(identity["id"], self._header(identity))
+
+    def write_whole(self, record: Record) -> None:
+        """A run that is over, header and record at once."""
+        self.file.begin(record["id"], self._header(record), {"record": record})
+
+    def _header(self, identity: RunIdentity) -> dict[str, Any]:
+        """Of a record, what was known of it at its start."""
+        header = {name: identity[name] for name in _IDENTITY if name in identity}  # type: ignore[literal-required]
+        return {**header, "measurements": DESCRIBED, "writer": self.writer}
+
+    def close_if_unused(self) -> None:
+        if not self.is_current and self.open_runs == 0:
+            self.file.close()
+
+
+class BlockJournals:
+    """Those of this process, by store. A forked child begins without any: a file has one writer."""
+
+    def __init__(self) -> None:
+        self._by_store: dict[str, BlockJournal] = {}
+        self._lock = threading.Lock()
+        self._owner: JournalOwner | None = None
+
+    def belong_to(self, owner: JournalOwner) -> None:
+        """From now on files are named and owned so. For a process whose parent looks after it."""
+        self._owner = owner
+
+    def open(self, store: str, run_id: str) -> BlockJournal:
+        """The file for another run in this store; a new one is named after the run. StoreError if it cannot be made."""
+        with self._lock:
+            journal = self._by_store.get(store)
+            if journal is None or not journal.is_usable:
+                previous, journal = journal, BlockJournal(store, run_id, self._owner)
+                self._by_store[store] = journal
+                if previous is not None:
+                    previous.is_current = False
+                    previous.close_if_unused()
+            journal.runs += 1
+            journal.open_runs += 1
+            return journal
+
+    def close(self, journal: BlockJournal) -> None:
+        """A run of it has ended."""
+        with self._lock:
+            journal.open_runs -= 1
+            journal.close_if_unused()
+
+    def forget(self) -> None:
+        for journal in self._by_store.values():
+            journal.file.close()
+        self.__init__()  # type: ignore[misc]  # the lock may be held by a thread that stayed with the parent
+
+
+BLOCK_JOURNALS = BlockJournals()
+os.register_at_fork(after_in_child=BLOCK_JOURNALS.forget)
+
+
+def owned_files(store: str, name: str) -> Iterator[str]:
+    """The files of a process that belongs to another, oldest first."""
+    for number in itertools.count(1):
+        path = journal_path(store, f"{name}-{number}")
+        if not os.path.exists(path):
+            return
+        yield path
+
+
+def _free_name(store: str, name: str) -> str:
+    return f"{name}-{sum(1 for _ in owned_files(store, name)) + 1}"
+
+
+def process_writer(pid: int) -> Writer:
+    """A process as the writer of journals."""
+    writer: Writer = {"pid": pid, "root": pid, "job": pid}
+    try:
+        # Pids are reused: with its start time, a reader can check later whether the writer still runs.
+        writer["start"] = writer["root_start"] = writer["job_start"] = read_stat(THIS_MACHINE, pid).start
+    except (OSError, ValueError):
+        pass  # no /proc here
+    return writer

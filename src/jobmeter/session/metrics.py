@@ -1,0 +1,126 @@
+"""The metrics that a job reported of itself, as the loss of a model: what study and leaderboard are made of.
+
+A job appends to a log (`jobmeter metric`), or leaves a file `metrics.json`. Both are written by the job, so nothing in
+them is relied upon: what is no number is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from jobmeter.byte_text import to_text
+from jobmeter.light_typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from jobmeter.record.types import MetricRecord
+
+VARIABLE = "JOBMETER_METRICS"
+"""The log, in the environment of a job."""
+FILE = "metrics.json"
+_LARGEST = 4 << 20
+"""Bytes of a file that are read."""
+_MOST_METRICS, _MOST_POINTS = 100, 500
+_LONGEST_NAME = 200
+
+
+class MetricFiles(NamedTuple):
+    """Where a job reports its metrics. None: it does not do so in this way."""
+
+    log: str | None = None
+    file: str | None = None
+
+    def state(self) -> tuple[int, ...] | None:
+        """What changes when the file is written; None while there is none."""
+        try:
+            found = os.stat(self.file or "")
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def append_metric(path: str, name: str, value: float, moment: float) -> None:
+    """Add a value to the log of a job. One write: several processes of a job may do so at once."""
+    line = json.dumps([to_text(name), value, round(moment, 3)]) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+def read_metrics(
+    files: MetricFiles, began: float, ended: float, state_before: tuple[int, ...] | None = None
+) -> dict[str, MetricRecord]:
+    """What a job that ran between these moments reported, by name. Of many points of a metric, some are left out.
+
+    The file is not the job's if it is as it was before: see `MetricFiles.state`.
+    """
+    points: dict[str, list[tuple[float, float]]] = {}
+    written = files.state() != state_before
+    for name, value, moment in (*(_from_file(files.file, ended) if written else ()), *_from_log(files.log)):
+        if name in points or len(points) < _MOST_METRICS:
+            points.setdefault(name, []).append((max(moment - began, 0.0), value))
+    return {name: _metric(values) for name, values in points.items()}
+
+
+def _metric(points: list[tuple[float, float]]) -> MetricRecord:
+    points = sorted(points, key=lambda point: point[0])
+    if len(points) > _MOST_POINTS:
+        step = (len(points) - 1) / (_MOST_POINTS - 1)
+        points = [points[round(place * step)] for place in range(_MOST_POINTS)]
+    metric: MetricRecord = {"value": points[-1][1]}
+    if len(points) > 1:
+        metric["seconds"] = [round(seconds, 3) for seconds, _ in points]
+        metric["values"] = [value for _, value in points]
+    return metric
+
+
+def _from_log(path: str | None) -> Iterator[tuple[str, float, float]]:
+    for line in _read(path).splitlines():
+        entry = _parse(line)
+        if isinstance(entry, list) and len(entry) == 3 and _is_number(entry[2]):
+            yield from _checked([(entry[0], entry[1])], entry[2])
+
+
+def _from_file(path: str | None, ended: float) -> Iterator[tuple[str, float, float]]:
+    entry = _parse(_read(path))
+    if isinstance(entry, dict):
+        yield from _checked(entry.items(), ended)
+
+
+def _checked(entries: Iterable[tuple[Any, Any]], moment: float) -> Iterator[tuple[str, float, float]]:
+    for name, value in entries:
+        if isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and _is_number(value):
+            yield to_text(name), value, moment
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and abs(value) < 1e30
+
+
+def _read(path: str | None) -> str:
+    if path is None:
+        return ""
+    try:
+        # Whatever the job made of it: a FIFO must not hold us, and /dev/zero has no end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        with open(descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
+            return file.read(_LARGEST)
+    finally:
+        os.close(descriptor)
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

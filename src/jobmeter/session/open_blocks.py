@@ -1,0 +1,137 @@
+"""The blocks of this process that are open: which of them run beside each other, and who resets the peak mark.
+
+The mark of a process's memory (VmHWM) is one. It is read into every open block before it is reset for another.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.own_process import OwnMemory, read_own_memory, reset_high_mark
+from jobmeter.light_typing import TYPE_CHECKING
+from jobmeter.meter.meter import PROCESS_METER, Meter
+
+if TYPE_CHECKING:
+    from jobmeter.session.block import Block
+
+
+_YOUNG = 0.05
+"""Seconds until a block is sampled: the first sample, of all processes, would slow down many short ones."""
+
+
+class OpenBlocks:
+    """One for the process. A forked child begins without any: those of its parent are not its own.
+
+    The meter calls `tick` when the oldest block that is not sampled yet should be.
+    """
+
+    finished = True  # for the meter: it is added again when there is need
+
+    def __init__(self, meter: Meter = PROCESS_METER) -> None:
+        self.meter = meter
+        self._blocks: list[Block] = []
+        self._lock = threading.Lock()
+        self._is_scheduled = False
+
+    def due(self) -> float:
+        return min((each.started for each in self._young()), default=time.monotonic()) + _YOUNG
+
+    def tick(self) -> None:
+        """Begin to sample the blocks that are no longer young."""
+        with self._lock:
+            young = self._young()
+        for block in young:
+            if block.started + _YOUNG <= time.monotonic():
+                block.watch()
+        with self._lock:
+            self._is_scheduled = bool(self._young())
+        if self._is_scheduled:
+            self.meter.add(self)
+
+    def schedule(self) -> None:
+        """Have the meter call `tick` in time. Its thread then runs before a block counts what is started."""
+        with self._lock:
+            is_scheduled, self._is_scheduled = self._is_scheduled, True
+        if not is_scheduled:
+            self.meter.add(self)
+
+    def _young(self) -> list[Block]:
+        return [each for each in self._blocks if not each.is_watched]
+
+    def add(self, block: Block) -> None:
+        """Begin to count a block, in its own thread."""
+        with self._lock:
+            memory = self._read_mark()
+            resets = memory is not None and reset_high_mark(THIS_MACHINE)
+            block.begin_counting(memory, resets=resets, alone=self._is_alone(block))
+            for each in self._blocks:
+                if each.thread != block.thread:
+                    if each.clock.alone:
+                        each.clock.settle(alone=False)
+                elif each.is_interrupted_by(block):
+                    each.interleaved = block.interleaved = True
+            self._blocks.append(block)
+
+    def remove(self, block: Block) -> None:
+        """Count it no more."""
+        with self._lock:
+            block.clock.settle(alone=block.clock.alone)
+            self._read_mark()
+            self._blocks.remove(block)
+            for each in self._blocks:
+                if not each.clock.alone and self._is_alone(each):
+                    each.clock.settle(alone=True)
+
+    def _is_alone(self, block: Block) -> bool:
+        """Whether no other thread has an open block now."""
+        return not block.own_thread and all(each.thread == block.thread for each in self._blocks)
+
+    def settle(self, block: Block) -> None:
+        """Bring its clock and the marks of all up to date."""
+        with self._lock:
+            if block in self._blocks:
+                self._read_mark()
+                block.clock.settle(alone=self._is_alone(block))
+
+    def _read_mark(self) -> OwnMemory | None:
+        try:
+            memory = read_own_memory(THIS_MACHINE)
+        except (OSError, ValueError):
+            return None  # no /proc here
+        for each in self._blocks:
+            each.note_memory(memory)
+        return memory
+
+    def forget_all(self) -> None:
+        """In a forked child: close what it has inherited of its parent's blocks."""
+        for block in self._blocks:
+            block.clock.close()
+        self._blocks = []
+        self._lock = threading.Lock()  # the other may be held by a thread that stayed with the parent
+        self._is_scheduled = False
+
+
+OPEN_BLOCKS = OpenBlocks()
+os.register_at_fork(after_in_child=OPEN_BLOCKS.forget_all)
+
+
+def present_task() -> int | None:
+    """The asyncio task or greenlet that runs now, if any: several take turns in one thread."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            task = None  # no event loop runs in this thread
+        if task is not None:
+            return id(task)
+    greenlet = sys.modules.get("greenlet")
+    if greenlet is not None:
+        current = greenlet.getcurrent()
+        if current.parent is not None:
+            return id(current)
+    return None

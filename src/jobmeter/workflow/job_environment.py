@@ -1,0 +1,33 @@
+"""What jobs of a workflow, and the scripts that recover them, find in their environment."""
+
+from __future__ import annotations
+
+from jobmeter.workflow.directory import RunDirectory
+from jobmeter.workflow.plan import Job
+
+ATTEMPT_VARIABLE = "JOBMETER_ATTEMPT"
+"""Which attempt at the job this is."""
+DATA_DIRECTORY_VARIABLE = "JOBMETER_DATA_DIR"
+"""Where the user data of this run are: what `jobmeter data` reads in a job."""
+
+
+def job_environment(directory: RunDirectory, job: Job, attempt: int) -> dict[str, str]:
+    """By our names, and by those that specs written for Torc use."""
+    common = {
+        "JOB_NAME": job.name,
+        "JOB_ID": str(job.number),
+        "WORKFLOW_ID": directory.workflow,
+        "OUTPUT_DIR": directory.logs,
+    }
+    variables = {f"{prefix}_{name}": value for prefix in ("JOBMETER", "TORC") for name, value in common.items()}
+    variables[ATTEMPT_VARIABLE] = variables["TORC_ATTEMPT_ID"] = str(attempt)
+    variables["JOBMETER_RUN_ID"] = str(directory.run_id)
+    if job.input_data or job.output_data:
+        variables[DATA_DIRECTORY_VARIABLE] = directory.data.path
+    return variables
+
+
+def recovery_environment(directory: RunDirectory, job: Job, attempt: int, exit_code: int) -> dict[str, str]:
+    """That of the job that failed, and how it did."""
+    code = str(exit_code)
+    return {**job_environment(directory, job, attempt), "JOBMETER_RETURN_CODE": code, "TORC_RETURN_CODE": code}

@@ -1,0 +1,31 @@
+"""The database that a workflow with `granularity: time_series` leaves: its jobs and their samples, beside its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jobmeter.errors import JobmeterError
+from jobmeter.workflow.directory import RunDirectory
+
+FILE = "resources.db"
+
+
+def write_samples(directory: RunDirectory, store: str, warn: Callable[[str], None]) -> str | None:
+    """Write `resources.db` of the directory, and return its path.
+
+    The workflow is over: whatever goes wrong is a warning of one line, and no failure of it.
+    """
+    path = f"{directory.path}/{FILE}"
+    try:
+        from jobmeter.exchange.database import write_database
+        from jobmeter.store import Selection, open_store
+
+        of_this_run = Selection(workflow=directory.workflow, workflow_run=directory.run_id)
+        write_database(path, open_store(store, warn), [of_this_run])
+    except (JobmeterError, ImportError) as error:
+        warn(f"no {FILE}: {error}")
+        return None
+    except OSError as error:
+        warn(f"no {FILE}: {error.filename or path}: {error.strerror}")
+        return None
+    return path
