@@ -50,6 +50,7 @@ def this_process_stays_as_it_was(request: pytest.FixtureRequest) -> Iterator[Non
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
             warnings.warn(f"{request.node.nodeid} closed descriptor {stream}", stacklevel=1)
+        os.set_inheritable(stream, True)  # `run` closes its own, and keeps what it puts there to itself
 
 
 @pytest.hookimpl(trylast=True)

@@ -33,7 +33,8 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> str:
     if shutil.which("localedef") is None or not os.path.exists("/usr/share/i18n/locales/de_DE"):
         missing("the package `locales` is not installed")
     folder = tmp_path_factory.mktemp("locales")
-    subprocess.run(["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(folder / LATIN)], check=True)
+    command = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(folder / LATIN)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, check=True)
     return str(folder)
 
 

@@ -35,7 +35,7 @@ def test_a_job_is_submitted_and_goes_on_by_itself(place: Place) -> None:
     assert "done\n" == place.log("long")
     (record,) = [line["record"] for file in place.journals() for line in file if "record" in line]
     assert ({"memory_bytes": 64 << 20}, {"team": "a"}) == (record["requirement"], record["labels"])
-    assert [] == running_in(place.folder)
+    wait_for(lambda: not running_in(place.folder), "that its runner ends")
 
 
 def test_wait_returns_with_the_exit_code_of_the_job(place: Place) -> None:
