@@ -6,6 +6,7 @@ import os
 import resource
 import stat
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -240,3 +241,24 @@ def test_runs_of_many_threads_in_one_journal_keep_their_own_windows(tmp_path: Pa
         assert [1000 * number + window for window in range(50)] == [w.cells["proc_rss"] for w in journal.windows]
         assert (record(f"run{number}"), []) == (journal.record, journal.problems)
         assert (described, "ann" if number else "bob") == (journal.header["measurements"], journal.header["user"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["plain", 'quote " and \\', "\x00\x1b[31m\x7f", "caf\udce9", "日本 😀", 1 << 70, -(1 << 63), 1e-7, 12345.678, None,
+     True, {"a": [1, {"b": ()}]}, []],
+    ids=ascii,
+)  # fmt: skip
+def test_the_many_lines_of_one_program_read_like_the_first(value: Any) -> None:
+    code = (
+        "import sys; from jobmeter.journal.writer import encode\n"
+        f"value = {value!a}\n"
+        "lines = [encode({'record': value, 'n': [value]}) for _ in range(60)]\n"
+        "assert 'orjson' in sys.modules, 'the last lines were written as the first'\n"
+        "sys.stdout.buffer.write(lines[0] + lines[-1])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    first, last = done.stdout.splitlines()
+    assert json.loads(first) == json.loads(last)
+    assert last.isascii()
+    assert not any(byte < 32 or byte == 127 for byte in last)

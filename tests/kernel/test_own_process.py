@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.own_process import is_forked, read_own_io, thread_count
+from jobmeter.kernel.own_process import is_forked, read_own_io, read_own_memory, read_own_resident, thread_count
 from jobmeter.kernel.procfs import read_io
 
 ASK = "from jobmeter.kernel import machine, own_process; print(own_process.is_forked(machine.THIS_MACHINE))"
@@ -30,7 +31,8 @@ def test_disk_io_is_that_of_proc_with_children_that_were_waited_for(tmp_path: Pa
         file.flush()
         os.fsync(file.fileno())
     subprocess.run(["dd", "if=/dev/zero", f"of={tmp_path}/other", "bs=1k", "count=333", "status=none"], check=True)
-    own, proc = read_own_io(THIS_MACHINE), read_io(THIS_MACHINE, os.getpid())
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own, proc = read_own_io(THIS_MACHINE, children), read_io(THIS_MACHINE, os.getpid())
     assert own is not None
     assert (proc.read_bytes, proc.write_bytes) == tuple(own)
 
@@ -45,3 +47,10 @@ def test_threads_are_counted() -> None:
     finally:
         end.set()
         thread.join()
+
+
+def test_resident_memory_alone_is_that_of_the_status() -> None:
+    held = bytearray(64 << 20)
+    resident, memory = read_own_resident(THIS_MACHINE), read_own_memory(THIS_MACHINE)
+    assert len(held) < resident
+    assert abs(resident - memory.resident) < 4 << 20  # something may be allocated in between

@@ -122,14 +122,13 @@ def cpu_seconds(measured: Measured) -> Figure | None:
 
 def cpu_mean(measured: Measured) -> Figure | None:
     """CPU time over time, else a mean that another tool recorded."""
-    mean = _cpu_mean(cpu_seconds(measured), measured.wall_seconds, measured.cpu_span)
-    return mean or first_figure(measured, OTHERS_CPU_PERCENT, "mean")
+    return _cpu_mean(measured) or first_figure(measured, OTHERS_CPU_PERCENT, "mean")
 
 
 def cpu_peak(measured: Measured) -> Figure | None:
     """The highest rate. A job too short for one has its mean: the peak was at least that."""
     peak = first_figure(measured, _by_trust(CPU_PERCENT, measured.described), "peak")
-    mean = _cpu_mean(cpu_seconds(measured), measured.wall_seconds, measured.cpu_span)
+    mean = _cpu_mean(measured)
     if mean is not None and (peak is None or peak["value"] < mean["value"]):
         return {**mean, "quality": Quality.AT_LEAST.value}
     return peak
@@ -154,6 +153,8 @@ def memory_min(measured: Measured) -> Figure | None:
 
 def energy(measured: Measured) -> Figure | None:
     """The energy of CPUs and GPUs together, as far as it is known; its quality is that of the least trusted part."""
+    if measured.summary.keys().isdisjoint(ENERGY):
+        return None
     sources = (CPU_ENERGY, *((key,) for key in GPU_ENERGY))
     parts = [part for keys in sources if (part := first_figure(measured, keys, "total")) is not None]
     if not parts:
@@ -164,7 +165,8 @@ def energy(measured: Measured) -> Figure | None:
 
 
 def instructions_per_cycle(measured: Measured) -> Figure | None:
-    instructions, cycles = (first_figure(measured, (f"perf_{name}",), "total") for name in ("instructions", "cycles"))
+    instructions = first_figure(measured, ("perf_instructions",), "total")
+    cycles = first_figure(measured, ("perf_cycles",), "total")
     if instructions is None or cycles is None or not cycles["value"]:
         return None
     return {**instructions, "value": round(instructions["value"] / cycles["value"], 3)}
@@ -175,7 +177,13 @@ def first_figure(measured: Measured, keys: Iterable[str], statistic: str) -> Fig
     return _first(measured.summary, measured.described, keys, statistic)
 
 
-def _cpu_mean(cpu: Figure | None, wall_seconds: float, span: CpuSpan | None) -> Figure | None:
+def _cpu_mean(measured: Measured) -> Figure | None:
+    if "cpu mean" not in measured.found:
+        measured.found["cpu mean"] = _rate(cpu_seconds(measured), measured.wall_seconds, measured.cpu_span)
+    return measured.found["cpu mean"]
+
+
+def _rate(cpu: Figure | None, wall_seconds: float, span: CpuSpan | None) -> Figure | None:
     """CPU time over time; None over so little that it would be no figure."""
     if cpu is None or wall_seconds <= 0:
         return None

@@ -6,6 +6,7 @@ it stays small, and needs the standard library alone.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 
 from jobmeter.analyse import headline
@@ -149,11 +150,15 @@ def usage(
     """
     measured = Measured(summary, described, wall_seconds, cpu_span)
     figures = {}
-    for row in HEADLINE:
-        if row.reduce is None and summary.keys().isdisjoint(row.sources):
-            continue
+    for row in _rows_with(tuple(summary)):
         figure = row.of(measured)
         if figure is not None:
             at_least = row.grows_unseen and not complete
             figures[row.name] = {**figure, "quality": Quality.AT_LEAST.value} if at_least else figure
     return figures
+
+
+@functools.lru_cache(maxsize=64)
+def _rows_with(keys: tuple[str, ...]) -> list[HeadlineFigure]:
+    """The figures that a run with these measurements may have: the same for all blocks of a program."""
+    return [row for row in HEADLINE if row.reduce is not None or not set(keys).isdisjoint(row.sources)]

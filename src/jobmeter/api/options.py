@@ -14,7 +14,8 @@ from jobmeter.settings import SETTINGS, memory_bytes, resolve
 from jobmeter.units import parse_seconds
 from jobmeter.working_directory import present_directory
 
-_VARIABLES = tuple(setting.environment for setting in SETTINGS.values() if setting.environment)
+_RESOLVED = ("interval", "window", "measurements", "store", "redact")
+_VARIABLES = tuple(variable for name in _RESOLVED if (variable := SETTINGS[name].environment))
 
 
 def requirement_of(cpus: float | None, memory: int | str | None, runtime: float | str | None) -> Requirement:

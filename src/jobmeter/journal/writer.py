@@ -17,6 +17,7 @@ changes labels (null removes one), `{"removed": id}` removes the run from its fi
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Mapping
@@ -28,9 +29,13 @@ from jobmeter.model import Measurement
 from jobmeter.store_access import access_like, create, make_store_directory
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from jobmeter.record.types import Record
 
 SCHEMA = "jobmeter.journal/1"
+_ABSENT: Any = object()
+_lines_until_fast = 50
 
 
 class RunJournal(Protocol):
@@ -80,7 +85,12 @@ class JournalFile:
     def begin(self, run_id: str, header: Mapping[str, Any], *lines: Any) -> None:
         """The header of a run; the `lines` and those that follow are of it."""
         shared = self.shared or {}
-        header = {key: value for key, value in header.items() if key not in shared or shared[key] != value}
+        # Most are the very same object, and to compare two descriptions takes longer than to write one.
+        header = {
+            key: value
+            for key, value in header.items()
+            if (common := shared.get(key, _ABSENT)) is not value and common != value
+        }
         data = b"".join(map(encode, ({"schema": SCHEMA, **header}, *lines)))
         with self._lock:
             self._current = run_id
@@ -132,6 +142,11 @@ class JournalFile:
             os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - count)
         except OSError:
             self._owed.insert(0, b"\n")  # a line that readers skip
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether somebody removed the file, so that nobody will read what is written to it."""
+        return os.fstat(self._descriptor).st_nlink == 0
 
     def sync(self) -> None:
         """Sync the file, so that what was written survives a crash of the machine."""
@@ -228,7 +243,35 @@ def append_to_journal(path: str, *lines: Mapping[str, Any]) -> None:
 
 
 def encode(line: Any) -> bytes:
-    return json_text(line, separators=(",", ":")).encode() + b"\n"
+    """A line of a journal: JSON in ASCII."""
+    return _encode_fast(line) or json_text(line, separators=(",", ":")).encode() + b"\n"
+
+
+def _encode_fast(line: Any) -> bytes | None:
+    """The same by orjson, for programs that write many lines: it takes a tenth of the time, and 3 ms to import.
+
+    None for what it refuses, or writes otherwise: letters beyond ASCII, numbers beyond 64 bits.
+    """
+    global _lines_until_fast
+    if _lines_until_fast > 0:
+        _lines_until_fast -= 1
+        return None
+    if (orjson := _orjson()) is None:
+        return None
+    try:
+        text: bytes = orjson.dumps(line, None, orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        return None
+    return text if text.isascii() and b"\x7f" not in text else None
+
+
+@functools.cache
+def _orjson() -> ModuleType | None:
+    try:
+        import orjson
+    except ImportError:  # none for this platform
+        return None
+    return orjson
 
 
 def journal_path(store: str, run_id: str) -> str:

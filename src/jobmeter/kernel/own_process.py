@@ -33,6 +33,11 @@ def read_own_memory(machine: Machine) -> OwnMemory:
     return parse_own_memory(_read_small(f"{machine.proc}/self/status"))
 
 
+def read_own_resident(machine: Machine) -> int:
+    """Resident memory alone, in a third of the time."""
+    return int(_read_small(f"{machine.proc}/self/statm").split(None, 2)[1]) * resource.getpagesize()
+
+
 def reset_high_mark(machine: Machine) -> bool:
     """Let VmHWM begin at the present size; False where the kernel does not allow it."""
     try:
@@ -42,6 +47,12 @@ def reset_high_mark(machine: Machine) -> bool:
     return True
 
 
+def own_page_faults() -> int:
+    """Page faults of all threads so far. While there are none, the resident memory does not grow."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_minflt + usage.ru_majflt
+
+
 class OwnIo(NamedTuple):
     """Disk I/O, in bytes."""
 
@@ -49,14 +60,14 @@ class OwnIo(NamedTuple):
     write_bytes: int
 
 
-def read_own_io(machine: Machine) -> OwnIo | None:
+def read_own_io(machine: Machine, children: resource.struct_rusage) -> OwnIo | None:
     """Disk I/O of this process and of the children it waited for; None where the kernel does not count it.
 
     The counters of /proc/self/io, in blocks of 512 bytes, without opening it.
     """
     if not _counts_io(machine):
         return None
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = resource.getrusage(resource.RUSAGE_SELF)
     return OwnIo((own.ru_inblock + children.ru_inblock) << 9, (own.ru_oublock + children.ru_oublock) << 9)
 
 

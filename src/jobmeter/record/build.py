@@ -71,7 +71,7 @@ def identity(
         begun["cwd"] = to_text(directory)
     begun["labels"] = {to_text(key): to_text(value) for key, value in labels.items()}
     if host is not None:
-        begun["host"] = {**host, "name": to_text(host["name"])} if "name" in host else host
+        begun["host"] = host if host.get("name", "").isascii() else {**host, "name": to_text(host["name"])}
     if user is not None:
         begun["user"] = to_text(user)
     if started is not None:

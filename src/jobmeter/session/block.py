@@ -73,7 +73,7 @@ class Block:
         self.interleaved = False  # other tasks of its thread ran in between
         self.is_watched = False
         self.clock: BlockClock
-        self._options = options._replace(run_id=self.id)
+        self._options = options
         self._requirement = requirement
         self._on_window = on_window
         self._warn = warn
@@ -120,9 +120,9 @@ class Block:
         self._memory = self._last_memory = memory
         self._mark_resets = resets
         self._peak = memory.resident if memory is not None else 0
-        self._io = read_own_io(THIS_MACHINE)
         self._before = own_children(THIS_MACHINE) if has_children() else frozenset()
         self.clock = BlockClock(OPEN_BLOCKS.meter, alone=alone, stepped=self.stepped)
+        self._io = read_own_io(THIS_MACHINE, self.clock.children)
 
     def note_memory(self, memory: OwnMemory) -> None:
         """The memory of this process now, and its mark since it was last reset."""
@@ -289,7 +289,7 @@ class Block:
         return sum(_runs(pid) for pid in own_children(THIS_MACHINE) - self._before)
 
     def _io_since(self) -> dict[str, int]:
-        now = read_own_io(THIS_MACHINE) if self._io is not None else None
+        now = read_own_io(THIS_MACHINE, self.clock.children) if self._io is not None else None
         if now is None or self._io is None:
             return {}
         return {
@@ -390,6 +390,7 @@ class Block:
     def _make_session(self) -> Session:
         journal = self._journal.file if self._journal is not None else None
         options = self._options._replace(
+            run_id=self.id,
             measurements=["block_*", *self._options.measurements] if self._options.measurements else None,
             collectors=("block",),
             journal=BegunJournal(journal) if journal is not None and self._is_announced else journal,

@@ -54,6 +54,9 @@ class BlockCpu(NamedTuple):
 class BlockClock:
     """Counts from when it is made. `settle` is called whenever blocks of other threads begin or end beside it."""
 
+    children: resource.struct_rusage
+    """Of those that were waited for, as of the last `settle`."""
+
     def __init__(self, meter: Meter, *, alone: bool, stepped: bool) -> None:
         """`alone`: no other thread has an open block. `stepped`: only what happens in steps is of its thread."""
         self._meter = meter
@@ -185,7 +188,7 @@ class BlockClock:
         return max(stolen - self._stolen_before, 0.0)
 
     def _read(self) -> _Reading:
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.children = children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return _Reading(
             time.process_time() - self._meter.used_seconds(),
             self._thread_seconds(),

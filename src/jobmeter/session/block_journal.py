@@ -64,7 +64,7 @@ class BlockJournal:
 
     @property
     def is_usable(self) -> bool:
-        return self.runs < _MOST_RUNS and os.path.exists(self.file.path)
+        return self.runs < _MOST_RUNS and not self.file.is_removed
 
     def begin(self, identity: RunIdentity) -> None:
         """The header of a run."""

@@ -11,8 +11,14 @@ import threading
 import time
 
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.own_process import OwnMemory, read_own_memory, reset_high_mark
-from jobmeter.light_typing import TYPE_CHECKING
+from jobmeter.kernel.own_process import (
+    OwnMemory,
+    own_page_faults,
+    read_own_memory,
+    read_own_resident,
+    reset_high_mark,
+)
+from jobmeter.light_typing import TYPE_CHECKING, NamedTuple
 from jobmeter.meter.meter import PROCESS_METER, Meter
 
 if TYPE_CHECKING:
@@ -21,6 +27,13 @@ if TYPE_CHECKING:
 
 _YOUNG = 0.05
 """Seconds until a block is sampled: the first sample, of all processes, would slow down many short ones."""
+
+
+class _Reset(NamedTuple):
+    """What was known when the mark was last reset. To read it is dear, and needless without a page fault since."""
+
+    page_faults: int
+    memory: OwnMemory
 
 
 class OpenBlocks:
@@ -36,6 +49,7 @@ class OpenBlocks:
         self._blocks: list[Block] = []
         self._lock = threading.Lock()
         self._is_scheduled = False
+        self._reset: _Reset | None = None  # None: the kernel does not allow it
 
     def due(self) -> float:
         return min((each.started for each in self._young()), default=time.monotonic()) + _YOUNG
@@ -65,9 +79,11 @@ class OpenBlocks:
     def add(self, block: Block) -> None:
         """Begin to count a block, in its own thread."""
         with self._lock:
-            memory = self._read_mark()
-            resets = memory is not None and reset_high_mark(THIS_MACHINE)
-            block.begin_counting(memory, resets=resets, alone=self._is_alone(block))
+            if self._blocks:
+                self._read_mark()
+            self._reset = _reset_mark()
+            memory = self._read_mark() if self._reset is None else self._reset.memory
+            block.begin_counting(memory, resets=self._reset is not None, alone=self._is_alone(block))
             for each in self._blocks:
                 if each.thread != block.thread:
                     if each.clock.alone:
@@ -99,7 +115,10 @@ class OpenBlocks:
 
     def _read_mark(self) -> OwnMemory | None:
         try:
-            memory = read_own_memory(THIS_MACHINE)
+            if self._reset is not None and self._reset.page_faults == own_page_faults():
+                memory = OwnMemory(read_own_resident(THIS_MACHINE), self._reset.memory.high_mark)
+            else:
+                memory = read_own_memory(THIS_MACHINE)
         except (OSError, ValueError):
             return None  # no /proc here
         for each in self._blocks:
@@ -113,10 +132,20 @@ class OpenBlocks:
         self._blocks = []
         self._lock = threading.Lock()  # the other may be held by a thread that stayed with the parent
         self._is_scheduled = False
+        self._reset = None
 
 
 OPEN_BLOCKS = OpenBlocks()
 os.register_at_fork(after_in_child=OPEN_BLOCKS.forget_all)
+
+
+def _reset_mark() -> _Reset | None:
+    """Let the mark begin at the present size; None where that cannot be."""
+    page_faults = own_page_faults()
+    if not reset_high_mark(THIS_MACHINE):
+        return None
+    resident = read_own_resident(THIS_MACHINE)
+    return _Reset(page_faults, OwnMemory(resident, resident))
 
 
 def present_task() -> int | None:
