@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import socket
 import struct
-import threading
-from collections.abc import Iterator
+import subprocess
 
 import pytest
 
 from jobmeter.kernel.sock_diag import parse_connections, read_connections
+from tests.network import CLIENT, MB, SERVER, neighbour, server
 from tests.parts import missing, need_root
 from tests.running import NOBODY, USERS, interpreter, jobmeter, meter
-
-MB = 1_000_000
-CLIENT = """
-import socket, sys, time
-connection = socket.create_connection((sys.argv[1], int(sys.argv[2])))
-for _ in range(100): connection.sendall(b"x" * 1_000_000)
-received = 0
-while received < 100_000_000: received += len(connection.recv(1 << 20))
-time.sleep(float(sys.argv[3]))
-"""
-"""Sends 100 MB and receives as much."""
-
-
-@contextlib.contextmanager
-def server() -> Iterator[int]:
-    """One that receives 100 MB and sends as much; its port."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                received = 0
-                while received < 100 * MB and (data := connection.recv(1 << 20)):
-                    received += len(data)
-                for _ in range(100):
-                    connection.sendall(b"y" * MB)
-                connection.recv(1)  # until the other end closes
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield listening.getsockname()[1]
+from tests.waiting import LONG
 
 
 def need_slirp() -> None:
@@ -80,6 +49,60 @@ def test_an_ordinary_user_is_told_what_a_network_of_its_own_needs() -> None:
         assert 125 == done.returncode
         assert "only root can make a network" in done.stderr
     assert 2 == jobmeter("run", "--own-network", "--container", "x").returncode
+
+
+def test_a_job_that_shares_the_network_of_the_machine_has_its_packets_exactly() -> None:
+    need_root("to count packets in the kernel")
+    with neighbour() as there:
+        serving = there.run(interpreter(), "-c", SERVER)
+        assert serving.stdout is not None
+        before = there.wire.traffic()
+        words = (interpreter(), "-c", CLIENT, there.address, serving.stdout.readline().strip(), "0")
+        done = meter(*words, options=("--measurements", "default,bpf_*"))
+        on_the_wire = [now - earlier for now, earlier in zip(there.wire.traffic(), before)]
+        serving.wait(LONG)
+    assert 0 == done.exit_code, done.stderr
+    for figure, bytes_there in zip(("network_rx_bytes", "network_tx_bytes"), on_the_wire):
+        assert "exact" == done.quality(figure)
+        assert 100 * MB < done.value(figure) < 101 * MB
+        assert bytes_there == pytest.approx(done.value(figure), rel=0.01)
+
+
+def test_packets_of_others_and_of_loopback_are_not_the_jobs() -> None:
+    need_root("to count packets in the kernel")
+    script = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+    with neighbour() as there:
+        foreign = f"{script}while True: s.sendto(b'x' * 1000, ('{there.address}', 9))"
+        other = subprocess.Popen([interpreter(), "-c", foreign])
+        try:
+            own = f"{script}s.sendto(b'x' * 1000, ('{there.address}', 9)); s.sendto(b'x' * 5000, ('127.0.0.1', 9))"
+            done = meter(interpreter(), "-c", own, options=("--measurements", "default,bpf_*"))
+        finally:
+            other.kill()
+            other.wait()
+    assert (1028, "exact") == (done.value("network_tx_bytes"), done.quality("network_tx_bytes"))
+
+
+def test_a_socket_that_the_job_was_given_makes_its_packets_at_least() -> None:
+    need_root("to count packets in the kernel")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as given:
+        os.set_inheritable(given.fileno(), True)
+        options = ("--measurements", "default,bpf_*")
+        done = meter("true", options=options, pass_fds=(given.fileno(),))
+    assert "at least" == done.quality("network_tx_bytes")
+
+
+def test_packets_are_not_counted_of_a_job_that_already_runs_nor_for_ordinary_users() -> None:
+    need_root("to run as another user")
+    refused = jobmeter("run", "--measurements", "bpf_rx_bytes", "--", "true", user=NOBODY)
+    assert (2, True) == (refused.returncode, "It needs root" in refused.stderr), refused.stderr
+    running = subprocess.Popen(["sleep", "100"])
+    try:
+        refused = jobmeter("attach", "--measurements", "bpf_rx_bytes", str(running.pid))
+    finally:
+        running.kill()
+        running.wait()
+    assert "jobs that jobmeter starts" in refused.stderr
 
 
 @USERS

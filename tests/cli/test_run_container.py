@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.container_engines import IMAGE, PYTHON, WITH_PYTHON, Engine
-from tests.network import wired
+from tests.network import CLIENT, MB, server, wired
 from tests.running import NOBODY, command_line, jobmeter, readable_copy, workplace
 from tests.waiting import LONG
 
@@ -84,6 +84,28 @@ def test_bytes_of_the_last_moment_are_counted(engine: Engine) -> None:
     (journal,) = stored(process).glob("journal/*.jsonl")
     record = json.loads(journal.read_text().splitlines()[-1])["record"]
     assert int(stdout) <= record["measurements"]["netns_rx_bytes"]["total"] < 1_010_000
+
+
+def test_a_hundred_megabytes_each_way_of_a_container_that_ends_with_the_last_of_them(engine: Engine) -> None:
+    folder = workplace()
+    waiting = (
+        "import os, sys\nwhile not os.path.exists('/gate/to'): pass\nsys.argv[1:] = open('/gate/to').read().split()\n"
+    )
+    options = [*WITH_PYTHON, f"--mount={folder}:/gate", "--interval", "10s"]
+    process = running(engine, PYTHON, "-c", waiting + CLIENT, options=options)
+    (name,) = engine.containers()
+    with wired(engine.inspect(name)["State"]["Pid"]) as wire:
+        wire.number()
+        with server(wire.our_address) as port:
+            Path(folder, "new").write_text(f"{wire.our_address} {port} 0")
+            Path(folder, "new").rename(Path(folder, "to"))
+            _, stderr = process.communicate(timeout=LONG)
+    assert 0 == process.returncode, stderr
+    (journal,) = stored(process).glob("journal/*.jsonl")
+    usage = json.loads(journal.read_text().splitlines()[-1])["record"]["usage"]
+    for figure in (usage["network_rx_bytes"], usage["network_tx_bytes"]):
+        assert "exact" == figure["quality"]
+        assert 100 * MB < figure["value"] < 101 * MB
 
 
 def test_a_container_without_a_network_has_no_bytes(engine: Engine) -> None:

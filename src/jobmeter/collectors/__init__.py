@@ -29,6 +29,7 @@ BUILTIN = {
     "nvml": "jobmeter.collectors.nvml:NvmlCollector",
     "rocm": "jobmeter.collectors.rocm:RocmCollector",
     "drm": "jobmeter.collectors.drm:DrmCollector",
+    "bpf": "jobmeter.collectors.bpf:BpfCollector",
     "tcp": "jobmeter.collectors.tcp:TcpCollector",
     "thread": "jobmeter.collectors.thread:ThreadCollector",
     "rapl": "jobmeter.collectors.rapl:RaplCollector",

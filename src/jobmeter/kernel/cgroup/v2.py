@@ -40,6 +40,19 @@ def create(own: str, name: str) -> GroupV2:
     return group
 
 
+def create_without_controllers(own: str, name: str) -> GroupV2:
+    """Make a group below `own`, the group of this process, that tells its processes from others and no more.
+
+    For a hierarchy whose controllers are in v1. NoData where that is not allowed.
+    """
+    with CHANGING:
+        remove_empty_groups_once(own)
+        group = _make(own, own, f"{PREFIX}{os.getpid()}-{name}")
+    if group is None:
+        raise NoData(f"{own}: no group may be made here. It needs root.")
+    return group
+
+
 def _make_below(parent: str, origin: str, name: str) -> GroupV2 | None:
     if not _hand_down(parent):
         return None
