@@ -81,7 +81,7 @@ _MASKS = (
     (r"-[a-z0-9]{6}\.", "-ID."),
     (r"(?<=\w)-[0-9a-f]{6}(?![\w-])", "-ID"),  # of a submitted job
     (r"[▁▂▃▄▅▆▇█]+", "BARS"),
-    (r"≥ ?", ""),
+    (r"≥ ?|< (?=\d)", ""),
     (r"\b(?:exact|sampled|at least)(?=,| +\w+_| +$)", "QUALITY"),
     (r"\bQUALITY, \w+", "QUALITY, SOURCE"),
     (r"\b(?:cgroup|perf|rusage|proc|psutil|ps)_[a-z_]+", "SOURCE"),
