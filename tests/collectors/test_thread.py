@@ -25,7 +25,7 @@ def work(name, seconds):
     used[name] = time.thread_time()
     done.wait()
     time.sleep(1)  # to be seen once more
-threads = [threading.Thread(target=work, args=pair) for pair in (("three", 1.5), ("two", 1.0), ("one", 0.5))]
+threads = [threading.Thread(target=work, args=pair) for pair in (("three", 3.0), ("two", 2.0), ("one", 1.0))]
 for thread in threads: thread.start()
 done.wait()
 json.dump(used, open(sys.argv[1] + "/used", "w"))

@@ -77,6 +77,20 @@ def test_what_several_processes_of_the_job_hold_on_two_gpus_is_added_up(driver: 
     assert 100.0 == record["measurements"]["nvml_percent"]["peak"]
 
 
+def test_who_held_the_gpu_memory_when_there_was_most_of_it(driver: StubDriver) -> None:
+    driver.say({"gpus": 2, **gpu(0, f"ME:{GIB},1:77"), **gpu(1, f"ME:{GIB // 2}")})
+    falls = f"open(path + '.new', 'w').write(text.replace('{GIB}', '5')); os.rename(path + '.new', path)"
+    record = driver.run(f"{UNTIL_SAMPLED}\n{falls}\n{UNTIL_SAMPLED}", "--interval", "0.2")
+    (peak,) = [peak for peak in record["peaks"] if peak.get("kind") == "gpu"]
+    (holder,) = peak["processes"]
+    assert GIB + GIB // 2 == peak["bytes"] == holder["bytes"] == record["usage"]["gpu_memory_peak_bytes"]["value"]
+    assert "python" in holder["cmd"]
+    assert 0 <= peak["seconds"] < record["wall_seconds"]
+    shown = driver.jobmeter("show", "last").stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("GPU peak")]
+    assert line.endswith(" 1.5 GiB")
+
+
 def test_of_a_gpu_that_others_use_too_the_job_has_its_share(driver: StubDriver) -> None:
     driver.say({"gpus": 1, **gpu(0, "ME:1000,1:3000", busy=80, sm="ME:20,1:60")})
     record = driver.run(UNTIL_SAMPLED, "--interval", "0.2")

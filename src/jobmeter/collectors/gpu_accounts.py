@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.collectors.contract import Readings
+from jobmeter.collectors.gpu_peak import GpuPeak
 from jobmeter.collectors.job_processes import JobProcesses
 from jobmeter.kernel.gpu import Gpu, GpuReading, visible
 from jobmeter.model import Across, Gauge, Kind, Measurement, Quality
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import DeviceEntry
+    from jobmeter.record.types import DeviceEntry, PeakEntry
 
 
 class GpuKeys(NamedTuple):
@@ -70,6 +71,7 @@ class _Device:
         self.memory_peak: int | None = None
         self.hottest: float | None = None
         self.process_peaks: dict[int, int] = {}
+        self.held: dict[int, int] = {}  # now, by process
         self.is_shared = self.memory_is_shared = False
         self._energy_before: float | None = None
         self._last_use: tuple[float, float | None] | None = None  # share and percent, while a process was on it
@@ -98,9 +100,11 @@ class _Device:
         return {name: value for name, value in (("percent", percent), ("memory", memory)) if value is not None}
 
     def _memory(self, reading: GpuReading, own: set[int] | None) -> int | None:
+        self.held = {}
         if own is not None and reading.processes is not None:
             listed = {pid: reading.processes.get(pid) for pid in own}
             amounts = {pid: amount for pid, amount in listed.items() if amount is not None}
+            self.held = amounts
             for pid, amount in amounts.items():
                 self.process_peaks[pid] = max(amount, self.process_peaks.get(pid, 0))
             if len(amounts) == len(listed):
@@ -157,6 +161,7 @@ class GpuAccounts:
         self._devices = {gpu.uuid: _Device(gpu) for gpu in gpus}
         self._named: set[str] = set()  # by the environment of the job
         self._read_at: float | None = None
+        self._peak = GpuPeak(processes)
 
     def update(self, readings: Mapping[str, GpuReading], now: float) -> Readings:
         """What the job uses now, and used until now; `readings` are by UUID, without GPUs that were lost."""
@@ -187,10 +192,19 @@ class GpuAccounts:
                     columns.setdefault(getattr(self._keys, name).key, []).append(value)
             if reading.throttled_by is not None:
                 clocks += reading.throttled_by or ("free",)
+        self._peak.update(self._held(), now)
         if clocks:
             columns[self._keys.clocks.key] = clocks  # type: ignore[assignment]
         totals: Readings = {self._keys.gpus.key: used} if self._lists_processes(readings) else {}
         return totals | columns | self.counters()
+
+    def _held(self) -> dict[int, int]:
+        """GPU memory of each process of the job now, of all GPUs."""
+        held: dict[int, int] = {}
+        for device in self._of_job():
+            for pid, amount in device.held.items():
+                held[pid] = held.get(pid, 0) + amount
+        return held
 
     def _lists_processes(self, readings: Mapping[str, GpuReading]) -> bool:
         return any(reading.processes is not None for reading in readings.values())
@@ -221,6 +235,10 @@ class GpuAccounts:
         if any(device.memory_is_shared for device in mine):
             shared |= {keys.memory}
         return {measurement.key: Quality.SHARED for measurement in shared}
+
+    def peaks(self, started: float) -> list[PeakEntry]:
+        """Who held most GPU memory, for the record."""
+        return self._peak.entries(started)
 
     def devices(self) -> list[DeviceEntry]:
         """The job's GPUs, for the record."""

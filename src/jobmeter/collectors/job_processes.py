@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from jobmeter.collectors.contract import Target
-from jobmeter.kernel.procfs import Identity, read_environment, read_inner_pid, read_stat
+from jobmeter.kernel.procfs import Identity, read_cmdline, read_environment, read_inner_pid, read_stat
 
 _DEEPEST = 1000
 
@@ -62,6 +62,14 @@ class JobProcesses:
             return set()
         inner = {read_inner_pid(self._machine, pid) for pid in self._target.group.processes()}
         return set(pids) & inner
+
+    def command(self, pid: int) -> str:
+        """The command line of a process; of one that has ended, or is seen inside of a container alone, its pid."""
+        try:
+            stat = read_stat(self._machine, pid)
+            return read_cmdline(self._machine, pid, stat.comm, self._target.redaction.words)
+        except (OSError, ValueError):
+            return f"process {pid}"
 
     def variable(self, *names: str) -> str | None:
         """The first of these variables that the main process has, of the environment it was started with."""

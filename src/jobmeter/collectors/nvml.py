@@ -17,7 +17,7 @@ from jobmeter.kernel.nvml import Driver
 from jobmeter.model import Quality
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import CollectorState, DeviceEntry
+    from jobmeter.record.types import CollectorState, DeviceEntry, PeakEntry
 
 KEYS = describe_gpus("nvml")
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -169,6 +169,10 @@ class NvmlSource:
     def qualities(self) -> dict[str, Quality]:
         accounts = self._driver.accounts
         return accounts.qualities() if accounts is not None else {}
+
+    def peaks(self, started: float) -> list[PeakEntry]:
+        accounts = self._driver.accounts
+        return accounts.peaks(started) if accounts is not None else []
 
     def devices(self) -> list[DeviceEntry]:
         accounts = self._driver.accounts

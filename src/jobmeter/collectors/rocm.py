@@ -15,7 +15,7 @@ from jobmeter.kernel.machine import Machine
 from jobmeter.model import Quality
 
 if TYPE_CHECKING:
-    from jobmeter.record.types import CollectorState, DeviceEntry
+    from jobmeter.record.types import CollectorState, DeviceEntry, PeakEntry
 
 _KEYS = describe_gpus("rocm")
 _VARIABLES = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
@@ -63,6 +63,9 @@ class RocmSource:
 
     def qualities(self) -> dict[str, Quality]:
         return self._accounts.qualities()
+
+    def peaks(self, started: float) -> list[PeakEntry]:
+        return self._accounts.peaks(started)
 
     def devices(self) -> list[DeviceEntry]:
         return self._accounts.devices()

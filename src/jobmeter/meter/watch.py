@@ -287,7 +287,7 @@ class Watch:
     def peaks(self) -> list[PeakEntry]:
         """The highs of memory, and who held it."""
         every = (can.peaks(self.started) for can in self._abilities.values() if can.peaks is not None)
-        return next(every, [])
+        return [entry for entries in every for entry in entries]
 
     def devices(self) -> list[DeviceEntry]:
         """What the job used beside CPUs and memory: GPUs."""

@@ -202,6 +202,7 @@ class _PeakAlways(TypedDict):
 class PeakEntry(_PeakAlways, total=False):
     """A moment at which the job had more memory than ever before."""
 
+    kind: Annotated[Literal["gpu"], "Of GPU memory, on all GPUs together; absent: of the memory of the machine."]
     anonymous_bytes: Annotated[Bytes, "Heaps, stacks, what no file backs."]
     file_bytes: Annotated[Bytes, "Mapped files; of a cgroup, page cache, which is not part of what the job held."]
     shared_bytes: Annotated[Bytes, "Shared memory."]

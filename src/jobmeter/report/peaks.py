@@ -21,9 +21,13 @@ _LONGEST = 50
 
 
 def job_peak(record: Record) -> PeakEntry | None:
-    """The last and highest; None where it was not explained."""
-    peaks = record.get("peaks", [])
-    return peaks[-1] if peaks else None
+    """The last and highest of memory; None where it was not explained."""
+    return next((peak for peak in reversed(record.get("peaks", [])) if "kind" not in peak), None)
+
+
+def gpu_peaks(record: Record) -> list[PeakEntry]:
+    """Those of GPU memory, one for each kind of GPU."""
+    return [peak for peak in record.get("peaks", []) if peak.get("kind") == "gpu"]
 
 
 def peak_text(peak: PeakEntry) -> str:

@@ -13,7 +13,7 @@ from jobmeter.analyse.stalls import time_split
 from jobmeter.analyse.timeline import WindowSample, highest_in_shares
 from jobmeter.model import Quality, Status
 from jobmeter.record.read import figures, requested
-from jobmeter.report.peaks import job_peak, peak_text
+from jobmeter.report.peaks import gpu_peaks, job_peak, peak_text
 from jobmeter.report.table import fitted_lines, local_time
 from jobmeter.report.table_layout import Column
 from jobmeter.report.wrapping import wrap
@@ -184,7 +184,8 @@ def _time(record: Record) -> list[str]:
 
 def _peak(record: Record) -> list[str]:
     peak = job_peak(record)
-    return [] if peak is None else [f"{'peak':<10} {peak_text(peak)}"]
+    lines = [] if peak is None else [f"{'peak':<10} {peak_text(peak)}"]
+    return lines + [f"{'GPU peak':<10} {peak_text(each)}" for each in gpu_peaks(record)]
 
 
 def sparkline(shares: Sequence[float]) -> str:
