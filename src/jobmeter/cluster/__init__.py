@@ -1,0 +1,1 @@
+"""What a cluster reserves and uses: samplers on its nodes, what they are asked by, and the monitor of it all."""

@@ -1,0 +1,95 @@
+"""Samples one node: all of its machine, and the processes below its root. Runs on the node, wherever that is."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+from jobmeter.cluster.gpu_use import GpuUse
+from jobmeter.cluster.machine_use import MachineUse, boot_id
+from jobmeter.cluster.process_use import ProcessesBelow
+from jobmeter.kernel.cgroup.limits import cpus_allowed, memory_allowed
+from jobmeter.kernel.hostfs import read_memory_total
+from jobmeter.kernel.machine import THIS_MACHINE, Machine
+
+
+class NodeFacts(NamedTuple):
+    """What does not change of a node."""
+
+    host_id: str  # the same for nodes on one machine
+    host_name: str
+    host_cpus: float
+    host_memory_bytes: float | None
+    cpus: float  # that the node may use
+    memory_bytes: float | None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the node may use less than its machine has, as in a container."""
+        less_memory = (self.memory_bytes or 0) < (self.host_memory_bytes or 0)
+        return self.cpus < self.host_cpus or less_memory
+
+
+class NodeReading(NamedTuple):
+    """One sample of a node. Whoever has all nodes decides which of `machine` and `processes` is its use."""
+
+    machine: dict[str, float]
+    processes: dict[str, float]
+    branches: list[tuple[int, str, dict[str, float]]]  # pid, title and use of each child of the root
+    spilled_bytes: float | None
+    cpu_seconds: float  # that the process of the sampler has used, since it began
+
+
+class NodeSampler:
+    """Reads one node when asked to."""
+
+    def __init__(
+        self, root: int | None = None, spill_directories: tuple[str, ...] = (), machine: Machine = THIS_MACHINE
+    ) -> None:
+        """`root` is the process that all processes of the node descend from; None: only its machine is read."""
+        self._machine = machine
+        self._machine_use = MachineUse(machine)
+        self._gpus = GpuUse(machine)
+        self._below = None if root is None else ProcessesBelow(machine, root)
+        self._spill_directories = spill_directories
+
+    def facts(self) -> NodeFacts:
+        try:
+            memory: float | None = read_memory_total(self._machine)
+        except (OSError, ValueError):
+            memory = None
+        allowed = memory_allowed(self._machine)
+        return NodeFacts(
+            boot_id(self._machine),
+            os.uname().nodename,
+            float(os.cpu_count() or 1),
+            memory,
+            cpus_allowed(self._machine),
+            None if allowed is None else float(allowed),
+        )
+
+    def read(self) -> NodeReading:
+        machine = {**self._machine_use.read(), **self._gpus.read()}
+        if self._below is None:
+            return NodeReading(machine, {}, [], None, time.process_time())
+        use = self._below.read()
+        branches = [(branch.pid, branch.title, branch.values) for branch in use.branches]
+        return NodeReading(machine, use.values, branches, self._spilled(), time.process_time())
+
+    def _spilled(self) -> float | None:
+        """Bytes of objects that are on the disk; None when it is not known where they go."""
+        sizes: list[int] | None = None
+        for directory in self._spill_directories:
+            try:
+                with os.scandir(directory) as entries:
+                    found = [entry.stat(follow_symlinks=False).st_size for entry in entries if entry.is_file()]
+            except OSError:
+                continue  # nothing was moved there yet
+            sizes = [*(sizes or []), *found]
+        return None if not self._spill_directories else float(sum(sizes or []))
+
+    def close(self) -> None:
+        self._gpus.close()
+        if self._below is not None:
+            self._below.close()

@@ -1,0 +1,173 @@
+"""What the processes below one root use: CPUs, memory and disks, together and for each child of the root."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from jobmeter.kernel import procfs
+from jobmeter.kernel.ledger import Account, Ledger
+from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
+from jobmeter.kernel.procfs import Identity
+from jobmeter.kernel.tree import Process, Tree
+
+_KEEP_OPEN = 100
+"""Files of /proc held open: the process that samples is one of Ray's, and needs files of its own."""
+_BUSY = 0.02
+"""CPUs from which on it is read how long a process waited for one."""
+
+
+class BranchUse(NamedTuple):
+    """One child of the root with all its descendants, since the reading before."""
+
+    pid: int
+    title: str  # its command line
+    values: dict[str, float]
+
+
+class ProcessUse(NamedTuple):
+    """All processes below the root, and the root itself."""
+
+    values: dict[str, float]
+    branches: list[BranchUse]
+
+
+class ProcessesBelow:
+    """Reads the processes, again and again. Rates are since the reading before; the first has none."""
+
+    def __init__(self, machine: Machine, root: int) -> None:
+        """OSError when there is no such process."""
+        self._machine = machine
+        self._tree = Tree(machine, root, keep_open=_KEEP_OPEN)
+        self._ledger = Ledger()
+        self._branch_ledgers: dict[Identity, Ledger] = {}
+        self._totals: dict[Identity | None, tuple[int, ...]] = {}
+        self._accounts: dict[Identity, Account] = {}
+        self._anonymous: dict[Identity, tuple[int, int]] = {}  # resident size, and what of it nobody shares
+        self._ticks: dict[Identity, int] = {}  # of CPU
+        self._delays: dict[Identity, int] = {}  # nanoseconds that those which ran lately waited for a CPU
+        self._at = 0.0
+
+    def read(self) -> ProcessUse:
+        now, before = time.monotonic(), self._at
+        self._tree.refresh()
+        self._at = now
+        span = now - before if before else 0.0
+        present = [each for each in (self._tree.root, *self._tree.members.values()) if each.present]
+        self._accounts = {process.identity: self._account(process) for process in present}
+        branches = self._branches(present)
+        waits = {process.identity: wait for process in present if (wait := self._waited(process, span)) is not None}
+        values = self._values(None, present, self._ledger, span, waits)
+        used = []
+        for root, processes in branches.items():
+            ledger = self._branch_ledgers.setdefault(root, Ledger())
+            title = self._title(processes[0])
+            if title:
+                used.append(BranchUse(root.pid, title, self._values(root, processes, ledger, span, waits)))
+        self._forget(set(branches))
+        return ProcessUse(values, used)
+
+    def _values(
+        self,
+        key: Identity | None,
+        processes: list[Process],
+        ledger: Ledger,
+        span: float,
+        waits: dict[Identity, float],
+    ) -> dict[str, float]:
+        totals = ledger.update({process.identity: self._accounts[process.identity] for process in processes})
+        before = self._totals.get(key)
+        self._totals[key] = totals
+        values: dict[str, float] = {
+            "used_memory_bytes": float(sum(map(self._memory, processes))),
+            "processes": float(sum(process.alive for process in processes)),
+        }
+        # A branch that began since the last reading used all that it has used since then.
+        if span > 0 and totals and (before is not None or key is not None):
+            ticks, read, written = (now - was for now, was in zip(totals, before or (0, 0, 0)))
+            values["used_cpus"] = ticks / TICKS_PER_SECOND / span
+            values["disk_read_bytes_per_second"] = read / span
+            values["disk_write_bytes_per_second"] = written / span
+            values["waited_cpus"] = sum(waits.get(process.identity, 0.0) for process in processes)
+        return values
+
+    def _branches(self, present: list[Process]) -> dict[Identity, list[Process]]:
+        """Each child of the root with its descendants, itself first."""
+        by_pid = {process.identity.pid: process for process in present}
+        root = self._tree.root.identity.pid
+        branches: dict[Identity, list[Process]] = {}
+        heads: dict[int, Identity] = {}
+        for process in present:  # parents come first
+            if process.identity.pid == root:
+                continue
+            parent = process.stat.ppid
+            if parent == root or (parent not in heads and parent not in by_pid):
+                heads[process.identity.pid] = process.identity
+            else:
+                heads[process.identity.pid] = heads.get(parent, process.identity)
+            branches.setdefault(heads[process.identity.pid], []).append(process)
+        return branches
+
+    def _account(self, process: Process) -> Account:
+        stat = process.stat
+        ticks = stat.user + stat.system + stat.children_user + stat.children_system
+        faults = stat.minor_faults + stat.children_minor_faults
+        before = self._accounts.get(process.identity)
+        if before is not None and before.used[0] == ticks and before.parent == stat.ppid:
+            return before  # it did not run
+        try:
+            io = procfs.read_io(self._machine, process.identity.pid)
+            moved = (io.read_bytes, io.write_bytes)
+        except (OSError, ValueError):
+            moved = (0, 0) if before is None else (before.used[1], before.used[2])  # another user's, or ended
+        return Account(stat.ppid, faults, stat.children_minor_faults, (ticks, *moved))
+
+    def _memory(self, process: Process) -> int:
+        """Memory of a process that is its own: what several map, as libraries and the object store, is left out."""
+        if not process.holds_memory:
+            return 0
+        known = self._anonymous.get(process.identity)
+        if known is not None and known[0] == process.stat.rss:
+            return known[1]
+        try:
+            own = procfs.read_resident_kinds(self._machine, process.identity.pid).anonymous
+        except (OSError, ValueError):
+            return 0  # it has ended
+        self._anonymous[process.identity] = (process.stat.rss, own)
+        return own
+
+    def _waited(self, process: Process, span: float) -> float | None:
+        """CPUs' worth of waiting for one; of processes that hardly run it is not read."""
+        identity, ticks = process.identity, process.stat.user + process.stat.system
+        ran = ticks - self._ticks.get(identity, 0)
+        self._ticks[identity] = ticks
+        before = self._delays.pop(identity, None)
+        if not process.alive or span <= 0 or ran < _BUSY * span * TICKS_PER_SECOND:
+            return None
+        delay = 0
+        try:
+            for thread in procfs.thread_ids(self._machine, identity.pid):
+                delay += procfs.read_run_delay(self._machine, identity.pid, thread)
+        except (OSError, ValueError):
+            return None  # it has ended, or the kernel does not count it
+        self._delays[identity] = delay
+        return None if before is None else max(delay - before, 0) / 1e9 / span
+
+    def _title(self, process: Process) -> str:
+        try:
+            return procfs.read_cmdline(self._machine, process.identity.pid, process.stat.comm)
+        except OSError:
+            return ""
+
+    def _forget(self, branches: set[Identity]) -> None:
+        """Drop what is known of processes that have ended."""
+        ended = self._ticks.keys() - self._accounts.keys()
+        for identity in ended:
+            for known in (self._ticks, self._delays, self._anonymous):
+                known.pop(identity, None)
+        for identity in self._branch_ledgers.keys() - branches:
+            del self._branch_ledgers[identity]
+            self._totals.pop(identity, None)
+
+    def close(self) -> None:
+        self._tree.close()

@@ -1,0 +1,208 @@
+"""A Ray cluster: what is reserved, as its head says, and what is used, as a sampler on each node reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from jobmeter.analyse.cluster.model import Values, Waiting
+from jobmeter.cluster.contract import LostNode, NodeState, Observation
+from jobmeter.cluster.node_sampler import NodeReading
+from jobmeter.cluster.ray_capacity import SampledNode, capacities
+from jobmeter.cluster.ray_connection import Connection
+from jobmeter.cluster.ray_samplers import Samplers
+from jobmeter.cluster.ray_tasks import TaskNames, TaskTable, resource_values, task_of, task_table
+from jobmeter.errors import LaunchError
+
+_SHORT_USE = 0.05
+"""CPUs from which on the use of a worker that is idle now counts for what it ran before."""
+_MACHINE_ONLY = (
+    "load1",
+    "cpu_pressure_percent",
+    "memory_pressure_percent",
+    "io_pressure_percent",
+    "used_gpus",
+    "used_gpu_memory_bytes",
+    "capacity_gpu_memory_bytes",
+)
+"""What is known of the machine alone, also where the use of a node is that of its processes."""
+
+
+class _Reserved(NamedTuple):
+    """The cluster as its head knows it."""
+
+    total: dict[str, dict[str, float]]  # by node
+    reserved: dict[str, dict[str, float]]
+    gone: list[str]
+    waiting: tuple[Waiting, ...]
+
+
+class RaySource:
+    """Reads a Ray cluster. Nothing of it needs the dashboard."""
+
+    def __init__(self, address: str | None) -> None:
+        self.notes: list[str] = []
+        self._address = address
+        self._connection: Connection
+        self._samplers: Samplers
+        self._names = TaskNames(self._read_tasks)
+        self._last_names: dict[tuple[str, int], str] = {}  # of node and process
+        self._alive: set[str] = set()
+
+    def open(self) -> str:
+        self._connection = Connection(self._address)
+        self._samplers = Samplers(self._connection, self.notes)
+        if not self._connection.has_dashboard:
+            self.notes.append("the dashboard of this cluster is off; everything is read without it")
+        return self._connection.address
+
+    def read(self) -> Observation:
+        try:
+            head = self._read_head()
+        except Exception as error:  # noqa: BLE001 - Ray raises what its core does
+            raise LaunchError(f"the Ray cluster at {self._connection.address} is gone: {error}") from None
+        lost = self._lost(head)
+        sampled = self._samplers.read(set(head.total))
+        scopes = capacities({node: SampledNode(sampled.facts.get(node), head.total[node]) for node in head.total})
+        values: dict[str, Values] = {}
+        tasks: dict[str, dict[str, float]] = {}
+        for node, total in head.total.items():
+            reading = sampled.readings.get(node)
+            known = {f"total_{key}": amount for key, amount in total.items()}
+            known.update({f"reserved_{key}": amount for key, amount in head.reserved[node].items()})
+            if reading is not None:
+                known.update(_used(reading, scopes[node].scope, known))
+                self._add_tasks(tasks, node, reading)
+            known.update(scopes[node].values)
+            values[node] = known
+        self._names.refresh(needed=bool(head.waiting) or any(name not in self._names.table.requests for name in tasks))
+        for name, count in self._names.table.pending.items():
+            tasks.setdefault(name, {})["pending"] = count
+        return Observation(
+            self._states(set(head.total), scopes),
+            values,
+            lost,
+            tasks,
+            {name: request for name, request in self._names.table.requests.items() if name in tasks},
+            head.waiting,
+            self._actors(),
+            not head.waiting and not tasks and not any(any(each.values()) for each in _held(head)),
+        )
+
+    def _read_head(self) -> _Reserved:
+        from ray.core.generated.autoscaler_pb2 import GetClusterResourceStateReply, NodeStatus
+
+        reply = GetClusterResourceStateReply()
+        reply.ParseFromString(self._connection.gcs.get_cluster_resource_state())
+        state = reply.cluster_resource_state
+        read = _Reserved({}, {}, [], _waiting(state))
+        for node in state.node_states:
+            node_id = node.node_id.hex()
+            if node.status == NodeStatus.DEAD:
+                read.gone.append(node_id)
+                continue
+            total = resource_values(node.total_resources)
+            available = resource_values(node.available_resources)
+            read.total[node_id] = total
+            # What is used up is not listed.
+            read.reserved[node_id] = {key: max(amount - available.get(key, 0.0), 0.0) for key, amount in total.items()}
+        return read
+
+    def _lost(self, head: _Reserved) -> tuple[LostNode, ...]:
+        """The nodes that left since the last reading, and why."""
+        left = self._alive - set(head.total)
+        self._alive = set(head.total)
+        if not left:
+            return ()
+        known = {node["NodeID"]: node for node in self._connection.ray.nodes()}
+        return tuple(LostNode(node, _why(known.get(node, {}))) for node in sorted(left))
+
+    def _states(self, nodes: set[str], scopes: Mapping[str, Any]) -> dict[str, NodeState]:
+        return {
+            node: NodeState(node, self._samplers.name(node), self._samplers.host(node), scopes[node].scope)
+            for node in nodes
+        }
+
+    def _add_tasks(self, tasks: dict[str, dict[str, float]], node: str, reading: NodeReading) -> None:
+        """Add what the workers of a node use to the names of what they run."""
+        for pid, title, use in reading.branches:
+            running = task_of(title)
+            name = running
+            if name is None:
+                # A task that ended since the last sample used what its worker used.
+                ended = self._last_names.pop((node, pid), None)
+                name = ended if use.get("used_cpus", 0.0) >= _SHORT_USE else None
+            else:
+                self._last_names[(node, pid)] = name
+            if name is None:
+                continue
+            task = tasks.setdefault(self._names.group(name), {"running": 0.0})
+            task["running"] = task.get("running", 0.0) + (running is not None)
+            for key in ("used_cpus", "waited_cpus", "used_memory_bytes"):
+                if key in use:
+                    task[key] = task.get(key, 0.0) + use[key]
+
+    def _read_tasks(self) -> TaskTable:
+        from ray._private import state
+
+        try:
+            return task_table(state.state._get_all_task_events())
+        except Exception as error:  # noqa: BLE001 - whatever Ray's head, or its dashboard, says
+            note = f"what tasks request, and which wait, is not known by name: {' '.join(str(error).split())[:200]}"
+            if note not in self.notes:
+                self.notes.append(note)
+            return self._names.table
+
+    def _actors(self) -> dict[str, float]:
+        from ray._private import state
+
+        try:
+            alive = state.actors(actor_state_name="ALIVE")
+        except Exception:  # noqa: BLE001 - their number is not worth losing a sample
+            return {}
+        return {"actors": float(max(len(alive) - self._samplers.count, 0))}
+
+    def cpu_seconds(self) -> float:
+        return self._samplers.cpu_seconds()
+
+    def close(self) -> None:
+        self._samplers.close()
+        self._connection.close()
+
+
+def _held(head: _Reserved) -> list[dict[str, float]]:
+    """What is reserved of what tasks request: objects stay after them."""
+    return [
+        {key: amount for key, amount in reserved.items() if key != "object_store_bytes"}
+        for reserved in head.reserved.values()
+    ]
+
+
+def _waiting(state: Any) -> tuple[Waiting, ...]:
+    """What is waited for, by amounts: tasks and actors, and placement groups bundle by bundle."""
+    found = [
+        Waiting(resource_values(each.request.resources_bundle), each.count) for each in state.pending_resource_requests
+    ]
+    for gang in state.pending_gang_resource_requests:
+        found += [Waiting(resource_values(each.resources_bundle), 1) for each in gang.requests]
+    return tuple(found)
+
+
+def _used(reading: NodeReading, scope: str, known: Mapping[str, float]) -> dict[str, float]:
+    spilled = {} if reading.spilled_bytes is None else {"spilled_bytes": reading.spilled_bytes}
+    if scope == "machine":
+        processes = {"processes": reading.processes["processes"]} if "processes" in reading.processes else {}
+        return {**reading.machine, **processes, **spilled}
+    used = {**reading.processes, **{key: reading.machine[key] for key in _MACHINE_ONLY if key in reading.machine}}
+    if "used_memory_bytes" in used:
+        # Objects are in memory that all processes of the node share.
+        used["used_memory_bytes"] += known.get("reserved_object_store_bytes", 0.0)
+    return {**used, **spilled}
+
+
+def _why(node: Mapping[str, Any]) -> str | None:
+    """Why a node is gone; None when it was asked to leave."""
+    reason, message = node.get("DeathReason", 0), " ".join(str(node.get("DeathReasonMessage", "")).split())
+    if reason in (1, 4):  # EXPECTED_TERMINATION, AUTOSCALER_DRAIN_IDLE of Ray's gcs.proto
+        return None
+    return message.rstrip(".") or "it no longer answers"

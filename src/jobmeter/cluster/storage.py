@@ -1,0 +1,159 @@
+"""Keeps what was seen of a cluster in the store: `<store>/cluster/<id>.jsonl`, append only.
+
+Line 1 is the header. `{"node": {…}}` says that a node joined or changed, `{"columns": {"n ID": […]}}` which keys the
+samples of a node have from here on, `{"requests": {…}}` what tasks of a name request; `{"at": …}` is a sample, its values
+in the order of the columns. The last line is `{"ended": …}`; without it, the monitor was killed, and all that it wrote
+counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from jobmeter.analyse.cluster.model import History, Node, Sample, Waiting
+from jobmeter.byte_text import json_text
+from jobmeter.errors import StoreError, UsageError
+from jobmeter.journal.lines import open_journal, parse_line, read_lines
+from jobmeter.store_access import create, make_store_directory
+from jobmeter.suggestion import suggest
+
+SCHEMA = "jobmeter.cluster-samples/1"
+_FOLDER = "cluster"
+
+
+class SampleFile:
+    """Writes the file while the cluster is watched. A disk that is full costs samples, never the monitor."""
+
+    def __init__(self, store: str, about: Mapping[str, Any]) -> None:
+        """StoreError when it cannot be created."""
+        self.path = path_of(store, str(about["id"]))
+        self.failed: str | None = None
+        self._nodes: dict[str, Node] = {}
+        self._requests: dict[str, dict[str, float]] = {}
+        self._columns: dict[str, list[str]] = {}
+        try:
+            access = make_store_directory(store, _FOLDER)
+            self._descriptor = create(self.path, access, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise StoreError(f"{error.filename}: {error.strerror}") from None
+        self._write({"schema": SCHEMA, **about})
+
+    def add(self, history: History, sample: Sample) -> None:
+        """Write a sample, after what it needs to be understood."""
+        lines: list[Any] = []
+        for node in history.nodes.values():
+            if self._nodes.get(node.id) != node:
+                self._nodes[node.id] = node
+                lines.append({"node": _without_none(node._asdict())})
+        requests = {name: dict(request) for name, request in history.requests.items()}
+        if requests != self._requests:
+            self._requests = requests
+            lines.append({"requests": requests})
+        changed = {}
+        for group, values in (*_named("n", sample.nodes), *_named("t", sample.tasks), ("c", sample.cluster)):
+            if self._columns.get(group) != list(values):
+                self._columns[group] = changed[group] = list(values)
+        if changed:
+            lines.append({"columns": changed})
+        entry: dict[str, Any] = {"at": round(sample.seconds, 3), "span": round(sample.span, 3)}
+        for group, values in (*_named("n", sample.nodes), *_named("t", sample.tasks), ("c", sample.cluster)):
+            entry[group] = [_short(value) for value in values.values()]
+        if sample.waiting:
+            entry["waiting"] = [[dict(each.request), each.tasks] for each in sample.waiting]
+        self._write(*lines, entry)
+
+    def end(self, ended: Mapping[str, Any]) -> None:
+        self._write({"ended": ended})
+        os.close(self._descriptor)
+
+    def _write(self, *lines: Any) -> None:
+        data = "".join(json_text(line, separators=(",", ":")) + "\n" for line in lines).encode()
+        try:
+            os.write(self._descriptor, data)
+        except OSError as error:
+            self.failed = self.failed or f"{self.path}: {error.strerror}"
+
+
+def _named(kind: str, group: Mapping[str, Mapping[str, float]]) -> list[tuple[str, Mapping[str, float]]]:
+    return [(f"{kind} {name}", values) for name, values in group.items()]
+
+
+def _short(value: float) -> float | int:
+    return int(value) if value == int(value) else float(f"{value:.5g}")
+
+
+def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def path_of(store: str, cluster_id: str) -> str:
+    return f"{store}/{_FOLDER}/{cluster_id}.jsonl"
+
+
+def stored_ids(store: str) -> list[str]:
+    """The ids of what is stored, the newest last."""
+    try:
+        with os.scandir(f"{store}/{_FOLDER}") as entries:
+            found = [(entry.stat().st_mtime, entry.name) for entry in entries if entry.name.endswith(".jsonl")]
+    except OSError:
+        return []
+    return [name.removesuffix(".jsonl") for _, name in sorted(found)]
+
+
+def resolve_id(store: str, text: str) -> str:
+    """The id that `text` names: an id, its unique beginning, or `last`. UsageError when there is none."""
+    ids = stored_ids(store)
+    if not ids:
+        raise UsageError(f"no cluster was watched with this store: {store}")
+    if text == "last":
+        return ids[-1]
+    chosen = [each for each in ids if each.startswith(text)]
+    if len(chosen) != 1 and text not in ids:
+        what = "several begin like that" if chosen else "there is none of this id"
+        raise UsageError(f"{text!r}: {what}. {suggest(text, ids, f'The newest is {ids[-1]}.')}")
+    return text if text in ids else chosen[0]
+
+
+def read_samples(path: str) -> tuple[dict[str, Any], History]:
+    """The header, with what the last line says, and all samples. StoreError when it is no such file."""
+    history, columns = History(), dict[str, list[str]]()
+    about: dict[str, Any] = {}
+    with open_journal(path) as file:
+        for line in read_lines(file):
+            entry = parse_line(line)
+            if not about:
+                if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
+                    raise StoreError(f"{path}: line 1 is not {SCHEMA}. Was it written by another version of jobmeter?")
+                about = entry
+            elif isinstance(entry, dict):
+                try:
+                    _take(entry, about, history, columns)
+                except (KeyError, TypeError, ValueError):
+                    continue  # a line that was cut off, or is not ours
+    if not about:
+        raise StoreError(f"{path}: it is empty")
+    return about, history
+
+
+def _take(entry: dict[str, Any], about: dict[str, Any], history: History, columns: dict[str, list[str]]) -> None:
+    if "node" in entry:
+        node = Node(**entry["node"])
+        history.nodes[node.id] = node
+    elif "requests" in entry:
+        history.requests = entry["requests"]
+    elif "columns" in entry:
+        columns.update(entry["columns"])
+    elif "ended" in entry:
+        about.update(entry["ended"])
+    elif "at" in entry:
+        groups: dict[str, dict[str, dict[str, float]]] = {"n": {}, "t": {}}
+        cluster: dict[str, float] = {}
+        for name, values in entry.items():
+            if name == "c":
+                cluster = dict(zip(columns["c"], values))
+            elif name[:2] in ("n ", "t "):
+                groups[name[0]][name[2:]] = dict(zip(columns[name], values))
+        waiting = tuple(Waiting(request, count) for request, count in entry.get("waiting", ()))
+        history.add(Sample(entry["at"], entry["span"], groups["n"], groups["t"], waiting, cluster))
