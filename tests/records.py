@@ -17,8 +17,8 @@ _MOST = 200
 
 
 @functools.cache
-def validator() -> Draft202012Validator:
-    schema = json.loads(read_schema("run"))
+def validator(name: str = "run") -> Draft202012Validator:
+    schema = json.loads(read_schema(name))
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
@@ -26,6 +26,11 @@ def validator() -> Draft202012Validator:
 def violations(record: Any) -> list[str]:
     """Where a record does not follow the schema, and how."""
     return [f"{error.json_path}: {error.message}" for error in validator().iter_errors(record)]
+
+
+def violations_of_schema(name: str, value: Any) -> list[str]:
+    """Where a value does not follow the schema of this name, and how."""
+    return [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(value)]
 
 
 def check_record(record: Any) -> None:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from jobmeter.api.history import RunStore, open_store
     from jobmeter.api.jobs import AttachedProcess, ContainerMeter, RunningJob, attach, run, run_workflow, start
     from jobmeter.api.results import Figure, Run, Usage
+    from jobmeter.cluster.monitor import ClusterMonitor
     from jobmeter.collectors.contract import Collector, Readings, Source, Target
     from jobmeter.errors import (
         CommandNotExecutable,
@@ -29,6 +30,7 @@ _MODULES = {
     "api.history": ("RunStore", "open_store"),
     "api.jobs": ("AttachedProcess", "ContainerMeter", "RunningJob", "attach", "run", "run_workflow", "start"),
     "api.results": ("Figure", "Run", "Usage"),
+    "cluster.monitor": ("ClusterMonitor",),
     "collectors.contract": ("Collector", "Readings", "Source", "Target"),
     "errors": (
         "CommandNotExecutable", "CommandNotFound", "JobmeterError", "LaunchError", "NoData", "OptionRefused",
@@ -46,6 +48,7 @@ __all__ = [
     "Across",
     "AttachedProcess",
     "BlockMeter",
+    "ClusterMonitor",
     "Collector",
     "CommandNotExecutable",
     "CommandNotFound",

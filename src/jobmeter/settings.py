@@ -82,6 +82,14 @@ def factor(text: str) -> float:
     return number
 
 
+def line_percent(text: str) -> float:
+    """A share of what there is: 90 for `90` and `90%`."""
+    percent = positive_number(text.removesuffix("%").strip())
+    if percent > 100:
+        raise UsageError(f"{quote(text)} is more than 100 %")
+    return percent
+
+
 def cpu_number(text: str) -> float:
     number = positive_number(text)
     if number > MOST_CPUS:
@@ -220,6 +228,10 @@ SETTINGS = {
         Setting("redact", redact_pattern, environment=None, default=None, written_as=(list,), each=True),
         Setting("cpu_watts", positive_number, environment="JOBMETER_CPU_WATTS", default=None, written_as=_AMOUNT),
         *(Setting(name, factor, environment=None, default=None, written_as=_AMOUNT) for name in FACTORS),
+        # From where on something of a cluster is a finding: much of it, little of it, and for how long.
+        Setting("cluster_high", line_percent, environment=None, default=90.0, written_as=_AMOUNT),
+        Setting("cluster_low", line_percent, environment=None, default=30.0, written_as=_AMOUNT),
+        Setting("cluster_after", positive_seconds, environment=None, default=60.0, written_as=_AMOUNT),
         Setting("orphans", one_of("leave", "wait", "end"), environment=None, default="leave"),
     )
 }

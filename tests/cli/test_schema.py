@@ -28,4 +28,4 @@ def test_every_schema_is_printed_by_name(name: str, capfd: pytest.CaptureFixture
 
 def test_a_name_that_is_none_is_refused_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["schema", "nothing"])
-    assert "jobmeter: schema: there is no schema 'nothing'. There is: run\n" == capfd.readouterr().err
+    assert "jobmeter: schema: there is no schema 'nothing'. There is: run, cluster\n" == capfd.readouterr().err

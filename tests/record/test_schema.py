@@ -16,7 +16,7 @@ import pytest
 
 from jobmeter.cli.main import main
 from jobmeter.model import Quality, Status
-from jobmeter.record.schema import as_text, run_schema
+from jobmeter.record.schema import as_text, cluster_schema, run_schema
 from jobmeter.record.schema_files import path_of, read_schema
 from jobmeter.record.validate import check_record as problem_of
 from tests.records import check_journals, check_record, parse_record, violations
@@ -52,6 +52,10 @@ def objects(schema: Any) -> Iterator[tuple[str, Any]]:
 def test_the_schema_in_the_package_is_generated_from_the_types() -> None:
     assert as_text(run_schema()) == read_schema("run"), "python3 scripts/make_schema.py"
     assert Path(path_of("run")).name == "run.schema.json"
+
+
+def test_the_schema_of_clusters_in_the_package_is_generated_from_the_types() -> None:
+    assert as_text(cluster_schema()) == read_schema("cluster"), "python3 scripts/make_schema.py"
 
 
 def test_every_field_is_described() -> None:

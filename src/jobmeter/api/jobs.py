@@ -183,6 +183,7 @@ def run_workflow(
     store: str | None = None,
     engine: str = "local",
     engine_options: Mapping[str, str] | None = None,
+    monitor: bool = False,
 ) -> WorkflowResult:
     """Run the jobs of a spec to their end. Options are those of `jobmeter workflow run`.
 
@@ -201,6 +202,7 @@ def run_workflow(
         enforce=enforce,
         monitoring=monitoring,
         redact=resolve("redact", None, warn),
+        monitor=monitor,
     )
     return execute(claim(prepare_run(os.fspath(spec), options, warn)), warn=warn)
 

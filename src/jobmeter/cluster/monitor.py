@@ -47,9 +47,9 @@ class ClusterMonitor:
         thresholds: Thresholds = DEFAULT,
         store: str | None = None,
         keep: bool = True,
-        warn: Warn = ignore,
+        warn: Warn | None = None,
     ) -> None:
-        """`engine` is ray or local. Nothing is connected before `start`; with `keep`, samples are stored as they come."""
+        """`engine`: ray or local. Nothing is connected before `start`. With `keep`, samples are stored as they come."""
         if interval <= 0:
             raise UsageError(f"interval: {interval!r} is not above 0")
         self.id = new_run_id()
@@ -60,8 +60,8 @@ class ClusterMonitor:
         self.is_idle = False
         self._store: str = resolve("store", store)
         self._keep = keep
-        self._warn = warn
-        self._source = _source(engine, address, self._store, warn)
+        self._warn = warn or ignore
+        self._source = _source(engine, address, self._store, self._warn)
         self._file: SampleFile | None = None
         self._about: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -74,7 +74,7 @@ class ClusterMonitor:
     def start(self) -> None:
         """Connect, and take the first sample. LaunchError when there is no cluster."""
         address = self._source.open()
-        self._started, self._began_cpu = time.monotonic(), time.process_time()
+        self._began_cpu = time.process_time()
         self._about = {
             "id": self.id,
             "engine": self.engine,
@@ -94,6 +94,8 @@ class ClusterMonitor:
         """Take a sample now, and return it. LaunchError when the cluster is no longer there."""
         with self._lock:
             observation = self._source.read()
+            if not self.history.samples:
+                self._started = time.monotonic()  # starting what samples the nodes may have taken a while
             seconds = time.monotonic() - self._started
             span = seconds - self.history.seconds if self.history.samples else 0.0
             self._follow_nodes(observation, seconds)

@@ -13,7 +13,9 @@ from jobmeter.errors import LaunchError, UsageError
 
 INSTALL = "To install it: pip install 'jobmeter[ray]'"
 _ANSWER = 5.0
-"""Seconds that a head may take to accept a connection."""
+"""Seconds that a head may take to answer."""
+_SETTINGS = 4
+"""The type of a frame of HTTP/2."""
 
 
 def import_ray() -> ModuleType:
@@ -38,8 +40,10 @@ class Connection:
         self.ray = import_ray()
         self._is_own = not self.ray.is_initialized()
         if self._is_own:
+            wanted = _only_cluster_here() if wanted == "auto" else wanted
             _check_answers(wanted)
             _connect(self.ray, wanted)
+        self.is_alive = True
         worker = self.ray._private.worker.global_worker
         self.gcs: Any = worker.gcs_client
         self.address = str(worker.node.gcs_address)
@@ -48,26 +52,68 @@ class Connection:
         if not self._is_own and wanted not in ("auto", self.address):
             raise UsageError(f"--address: this program is connected to {self.address} already, not to {wanted}")
 
+    def check_alive(self) -> None:
+        """LaunchError when the head no longer listens."""
+        try:
+            _open_socket(self.address).close()
+        except OSError as error:
+            # Without its head, Ray would wait for a minute for an end of the connection, and end this process then.
+            self.is_alive = False
+            raise LaunchError(f"the Ray cluster at {self.address} is gone: {error.strerror or error}") from None
+
     def close(self) -> None:
-        if self._is_own:
+        if self._is_own and self.is_alive:
             self.ray.shutdown()
 
 
+def _only_cluster_here() -> str:
+    """The address of the cluster that runs on this machine.
+
+    Where there are several, it is the one that Ray's folder (RAY_TMPDIR) names. Ray itself would take any of them, and
+    samplers on a cluster that the user does not mean would disturb others.
+    """
+    from ray._private import services
+
+    running = sorted(services.find_gcs_addresses())
+    current = services.find_bootstrap_address(None)
+    if current in running:
+        return str(current)
+    if len(running) > 1:
+        raise UsageError(f"--address: several Ray clusters run here: {', '.join(running)}. Name one of them.")
+    if not running:
+        raise LaunchError("no Ray cluster runs on this machine. Name its head: --address HOST:PORT")
+    return str(running[0])
+
+
 def _check_answers(address: str) -> None:
-    """LaunchError when nothing listens there: Ray itself would try for a minute, and may then end this process."""
+    """LaunchError when no head is there: Ray itself would try for a minute, and may then end this process."""
     host, separator, port = address.rpartition(":")
-    if address in ("auto", "local"):
-        return
     if not separator or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"--address: {address!r} is neither HOST:PORT nor auto")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
+        with _open_socket(address) as connection:
+            if os.environ.get("RAY_USE_TLS") in (None, "", "0"):
+                _greet(connection)
     except OSError as error:
         why = error.strerror or str(error)
         raise LaunchError(f"no Ray cluster answers at {address}: {why}. Is its head running there?") from None
 
 
+def _open_socket(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER)
+
+
+def _greet(connection: socket.socket) -> None:
+    """OSError unless the other side speaks HTTP/2, as heads do: the greeting of RFC 9113, answered by settings."""
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
+    answer = connection.recv(9)
+    if len(answer) < 4 or answer[3] != _SETTINGS:
+        raise OSError("what listens there is no head of Ray")
+
+
 def _connect(ray: Any, address: str) -> None:
+    logging.getLogger("ray").setLevel(logging.CRITICAL)  # what goes wrong is raised, or in the report
     try:
         ray.init(
             address=address,

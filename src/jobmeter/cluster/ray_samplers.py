@@ -74,6 +74,8 @@ class Samplers:
         for node, sampler in list(self._samplers.items()):
             for what, reference in list(sampler.asked.items()):
                 answer = self._answer(node, reference)
+                if node not in self._samplers:
+                    break
                 if answer is None:
                     continue
                 sampler.asked.pop(what, None)
@@ -105,8 +107,8 @@ class Samplers:
             if node in {each["NodeID"] for each in ray.nodes() if each["Alive"]}:
                 self._broken.add(node)
                 why = " ".join(str(error).split())
-                missing = "No module named 'jobmeter'" in why
-                short = "jobmeter is not installed there" if missing else why[-200:]
+                missing = "No module named 'jobmeter" in why
+                short = "this version of jobmeter is not installed there" if missing else why[-200:]
                 self._notes.append(f"node {self.name(node)}: what it uses is not known: {short}")
             if (sampler := self._samplers.pop(node, None)) is not None:
                 self._gone_cpu += sampler.cpu_seconds

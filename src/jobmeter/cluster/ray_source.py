@@ -57,6 +57,7 @@ class RaySource:
         return self._connection.address
 
     def read(self) -> Observation:
+        self._connection.check_alive()
         try:
             head = self._read_head()
         except Exception as error:  # noqa: BLE001 - Ray raises what its core does
@@ -166,7 +167,9 @@ class RaySource:
         return self._samplers.cpu_seconds()
 
     def close(self) -> None:
-        self._samplers.close()
+        """End the samplers; those of a cluster that is gone have ended with it."""
+        if self._connection.is_alive:
+            self._samplers.close()
         self._connection.close()
 
 

@@ -1,9 +1,9 @@
 """Keeps what was seen of a cluster in the store: `<store>/cluster/<id>.jsonl`, append only.
 
 Line 1 is the header. `{"node": {…}}` says that a node joined or changed, `{"columns": {"n ID": […]}}` which keys the
-samples of a node have from here on, `{"requests": {…}}` what tasks of a name request; `{"at": …}` is a sample, its values
-in the order of the columns. The last line is `{"ended": …}`; without it, the monitor was killed, and all that it wrote
-counts.
+samples of a node have from here on, `{"requests": {…}}` what tasks of a name request; `{"at": …}` is a sample, its
+values in the order of the columns. The last line is `{"ended": …}`; without it, the monitor was killed, and all that it
+wrote counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Generates the JSON Schema of the run record from its types. `scripts/make_schema.py` writes it into the package."""
+"""Generates the JSON Schemas of what jobmeter writes from its types. `scripts/make_schema.py` ships them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import typing
 from typing import Any, Union
 
 from jobmeter.model import Term
+from jobmeter.record.cluster_types import ClusterReport
 from jobmeter.record.field_types import field_types
 from jobmeter.record.types import LARGEST, Keyword, Record
 
 Schema = dict[str, Any]
 
 ID = "urn:jobmeter:run:1"
+CLUSTER_ID = "urn:jobmeter:cluster:1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FINITE = {
     "description": "A number that can be computed with: JSON has no NaN, and sums of 1e308 are none.",
@@ -32,10 +34,19 @@ _SIMPLE: dict[Any, Schema] = {
 
 def run_schema() -> Schema:
     """The schema of `jobmeter.run/1`, draft 2020-12."""
+    return _whole(Record, ID, "jobmeter run record")
+
+
+def cluster_schema() -> Schema:
+    """The schema of `jobmeter.cluster/1`, draft 2020-12."""
+    return _whole(ClusterReport, CLUSTER_ID, "jobmeter cluster report")
+
+
+def _whole(cls: Any, schema_id: str, title: str) -> Schema:
     definitions: dict[str, Schema] = {"Finite": _FINITE}
-    root = _object(Record, definitions)
-    title = {"$schema": DIALECT, "$id": ID, "title": "jobmeter run record"}
-    return {**title, **root, "$defs": dict(sorted(definitions.items()))}
+    root = _object(cls, definitions)
+    head = {"$schema": DIALECT, "$id": schema_id, "title": title}
+    return {**head, **root, "$defs": dict(sorted(definitions.items()))}
 
 
 def as_text(schema: Schema) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
-NAMES = {"run": "the run record: what `run --report` and `show --json` give"}
+NAMES = {
+    "run": "the run record: what `run --report` and `show --json` give",
+    "cluster": "the report of a cluster: what `cluster --json` gives",
+}
 """Name → what it is the schema of."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter.byte_text import to_path, to_text
 from jobmeter.engines import DEFAULT, load_engine
@@ -19,6 +19,7 @@ from jobmeter.model import Status, workflow_id
 from jobmeter.session.measuring import ignore
 from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.auto_size import sized_plan
+from jobmeter.workflow.cluster_watch import ClusterWatch, check_watchable, watching
 from jobmeter.workflow.containers import container_runtimes
 from jobmeter.workflow.directory import RunDirectory, StoredPlan, find_run, new_run, run_ids
 from jobmeter.workflow.history import attempts_of
@@ -31,6 +32,9 @@ from jobmeter.workflow.samples import write_samples
 from jobmeter.workflow.spec.read.loading import is_spec
 from jobmeter.workflow.task_log import StartedTask, unended_tasks
 from jobmeter.workflow.task_maker import RunOptions
+
+if TYPE_CHECKING:
+    from jobmeter.record.cluster_types import ClusterReport
 
 Warn = Callable[[str], None]
 
@@ -48,6 +52,7 @@ class WorkflowOptions(NamedTuple):
     monitoring: bool = True
     redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
     auto_size: bool = False  # request what `size` advises, and more where that was not enough
+    monitor: bool = False  # watch the cluster meanwhile: what is reserved there, and what is used
 
 
 class WorkflowListener(Listener):
@@ -56,6 +61,7 @@ class WorkflowListener(Listener):
     def finished(self, result: Result) -> None: ...
     def plotted(self, report: Written) -> None: ...
     def sampled(self, path: str) -> None: ...
+    def watched(self, report: ClusterReport, page: str) -> None: ...
 
 
 class Prepared(NamedTuple):
@@ -146,12 +152,16 @@ def execute(
         if is_done(prepared):
             return Result([], {}, 0, False, 0.0, 0)
         _end_on_other_engines(prepared, warn)
-        result = run(_workflow_run(prepared, directory, listener, warn))
+        watch = _watch_cluster(prepared, directory)
+        with watching(watch):
+            result = run(_workflow_run(prepared, directory, listener, warn))
         if result.succeeded:
             directory.data.forget(name for name, data in plan.user_data.items() if data.is_ephemeral)
     finally:
         directory.release()
     listener.finished(result)
+    if watch is not None and (report := watch.stop()) is not None:
+        listener.watched(report, watch.page)
     if not plan.monitor.enabled or not options.monitoring:
         return result
     if (
@@ -161,9 +171,16 @@ def execute(
         listener.sampled(path)
     if plan.monitor.generate_plots:
         runs = [attempt.run for attempt in (*prepared.before, *result.attempts)]
-        if (report := draw_report(directory, options.store, runs, warn)) is not None:
-            listener.plotted(report)
+        if (drawn := draw_report(directory, options.store, runs, warn)) is not None:
+            listener.plotted(drawn)
     return result
+
+
+def _watch_cluster(prepared: Prepared, directory: RunDirectory) -> ClusterWatch | None:
+    options = prepared.options
+    if not options.monitor:
+        return None
+    return ClusterWatch(prepared.engine_name, options.engine_options, options.store, directory.path)
 
 
 def _write_down(prepared: Prepared, directory: RunDirectory) -> None:
@@ -217,6 +234,8 @@ def _prepare(plan: Plan, options: WorkflowOptions, default_engine: str) -> Prepa
     """Check that the plan can be run on its engine."""
     _check_bounds(options)
     name = options.engine or default_engine
+    if options.monitor:
+        check_watchable(name)
     engine = load_engine(name, options.engine_options)
     runtimes = container_runtimes(plan.jobs)
     engine.check()

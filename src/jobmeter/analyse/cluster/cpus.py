@@ -167,6 +167,8 @@ def _cpus(count: float) -> str:
 
 
 def _number(value: float) -> str:
+    if value < 0.01:
+        return "almost none"
     return text(round(value, 2 if value < 1 else 1), "count")
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import termios
-from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 
 from jobmeter.cli.shared.console import TextConsole
+from jobmeter.cli.shared.live_terminal import PassingTerminal, quiet_control_keys
 from jobmeter.cli.workflow.screen import screen_lines
 from jobmeter.workflow.progress import Progress
 
@@ -23,52 +21,12 @@ if TYPE_CHECKING:
 _PER_SECOND = 4
 
 
-class _Terminal:
-    """A stream to a terminal that may be gone at any moment: then what is written is lost, and the run goes on."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-
-    def write(self, words: str) -> int:
-        try:
-            return self._stream.write(words)
-        except OSError:
-            return len(words)
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except OSError:
-            pass  # as above
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextlib.contextmanager
-def quiet_control_keys(stream: IO[str]) -> Iterator[None]:
-    """Have the terminal not write `^C`, which would move what is shown."""
-    try:
-        before = termios.tcgetattr(stream)
-        now = termios.tcgetattr(stream)
-        now[3] &= ~termios.ECHOCTL
-        termios.tcsetattr(stream, termios.TCSADRAIN, now)
-    except (termios.error, OSError, ValueError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        with contextlib.suppress(termios.error):  # the terminal is gone
-            termios.tcsetattr(stream, termios.TCSADRAIN, before)
-
-
 class Display:
     """Shows a run for as long as it is entered, and leaves nothing behind."""
 
     def __init__(self, run: WorkflowRun, done: int) -> None:
         """`done` is the number of jobs that were done before it began."""
-        self.console = TextConsole(cast("IO[str]", _Terminal(sys.stderr)))
+        self.console = TextConsole(cast("IO[str]", PassingTerminal(sys.stderr)))
         self._name = run.plan.name
         self._progress = Progress(run, done)
         self._live = Live(

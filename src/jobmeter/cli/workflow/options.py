@@ -28,6 +28,7 @@ def parse_run_options(parser: Parser, arguments: Sequence[str], *, default_engin
     add("--gpus", metavar="N", type=option_type("--gpus", whole_number), help="GPUs they may request together")
     add("--enforce", action="store_true", help="make what jobs request a hard limit, and end those that exceed it")
     add("--auto-size", action="store_true", help="request what `jobmeter size` advises; try again what ran out of it")
+    add("--monitor", action="store_true", help="also watch the cluster: what is reserved there, and what is used")
     add("--no-resource-monitoring", action="store_true", help="measure nothing but time and exit code")
     add_store_option(parser)
     add_share_option(parser)
@@ -80,4 +81,5 @@ def workflow_options(options: argparse.Namespace) -> WorkflowOptions:
         monitoring=not options.no_resource_monitoring,
         redact=resolve("redact", None, warn),
         auto_size=options.auto_size,
+        monitor=options.monitor,
     )

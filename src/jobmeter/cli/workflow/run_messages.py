@@ -37,6 +37,8 @@ from jobmeter.working_directory import near_path
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from jobmeter.record.cluster_types import ClusterReport
+
 _SHOWN = 20
 """Jobs that the summary lists one by one; of more only the costliest."""
 _FINDINGS = 5
@@ -106,6 +108,13 @@ class RunMessages(WorkflowListener):
 
     def sampled(self, path: str) -> None:
         self._say(f"samples: {path} (`jobmeter plot FILE` draws them)")
+
+    def watched(self, report: ClusterReport, page: str) -> None:
+        if not self._quiet:
+            from jobmeter.report.cluster.text import section_lines  # late: few workflows watch their cluster
+
+            lines = section_lines(report, stderr_width())
+            print_to_stderr([f"jobmeter: {lines[0]}", *(f"  {line}" for line in lines[1:]), f"  page       {page}"])
 
     def _say(self, message: str) -> None:
         if not self._quiet:

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from jobmeter.cli.shared.console import TextConsole
-from jobmeter.cli.workflow.display import quiet_control_keys
+from jobmeter.cli.shared.live_terminal import quiet_control_keys
 from jobmeter.cli.workflow.screen import screen_lines
 from jobmeter.terminal import printable
 from jobmeter.workflow.history import StoredRun

@@ -109,7 +109,7 @@ function runFigure(run, width) {
       {line: {color: shade, width: 1.6, shape: 'vh'}, fill: 'tozeroy', fillcolor: faded(shade, 0.14)});
     if (panel.requested !== undefined) add(`${panel.title}, requested`, times.map(() => panel.requested),
       {line: {color: css('--requested'), width: 1.5, dash: 'dash'}});
-    if (panel.requests) add(`${panel.title}, requested`, at(times, panel, panel.requests),
+    if (panel.requests) add(`${panel.title}, ${panel.requests_name ?? 'requested'}`, at(times, panel, panel.requests),
       {line: {color: css('--requested'), width: 1.5, shape: 'vh', dash: 'dash'}});
     if (panel.mark) data.push({type: 'scatter', mode: 'markers', xaxis: 'x', yaxis, name: `${panel.title}, peak explained`,
       x: [time.place(panel.mark[0], run)], y: [panel.mark[1] / by], text: [escaped(panel.mark[2])], hovertemplate: '%{text}',

@@ -1,0 +1,130 @@
+"""The table on a terminal while a cluster is watched: the latest sample, node by node."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING, cast
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from jobmeter.analyse.cluster.model import Sample, Values, cluster_values
+from jobmeter.cli.shared.console import TextConsole
+from jobmeter.cli.shared.live_terminal import PassingTerminal, quiet_control_keys
+from jobmeter.report.cluster.text import amount
+from jobmeter.report.table import styled_lines
+from jobmeter.report.table_layout import Column, lay_out
+from jobmeter.terminal import printable
+from jobmeter.units import share_text, text
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from jobmeter.cluster.monitor import ClusterMonitor
+
+_COLUMNS = (
+    Column("node", essential=True, shortens=True),
+    Column("reserved", "count", essential=True),
+    Column("used", "count", essential=True),
+    Column("of", "count", essential=True),
+    Column("memory", "bytes", essential=True),
+    Column("share", "percent"),
+    Column("gpus", "count"),
+    Column("store", "bytes"),
+    Column("load", "count"),
+)
+"""The first three numbers are CPUs: reserved, really used, and those there are."""
+_MOST_FINDINGS = 4
+_NEAR = 0.9
+
+
+class ClusterDisplay:
+    """Shows the latest sample for as long as it is entered, and leaves nothing behind."""
+
+    def __init__(self, monitor: ClusterMonitor) -> None:
+        self._monitor = monitor
+        self._live = Live(
+            self,
+            console=TextConsole(cast("IO[str]", PassingTerminal(sys.stderr))),
+            refresh_per_second=2,
+            transient=True,
+            vertical_overflow="crop",
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> ClusterDisplay:
+        self._keys = quiet_control_keys(sys.stderr)
+        self._keys.__enter__()
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+        self._keys.__exit__(None, None, None)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from screen_lines(self._monitor, options.max_width, options.size.height)
+
+
+def screen_lines(monitor: ClusterMonitor, width: int, height: int) -> list[Text]:
+    """The lines, none wider and no more of them than there is room for."""
+    history = monitor.history
+    sample = history.samples[-1]
+    whole = cluster_values(sample, history.nodes)
+    rows = [_row(history.nodes[node].name, values) for node, values in sample.nodes.items()]
+    if len(rows) > 1:
+        rows.append(_row("all", whole))
+    shown = [at for at, column in enumerate(_COLUMNS) if column.essential or any(row[at] for row in rows)]
+    layout = lay_out([_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows], width)
+    lines = [Text(_title(monitor, sample, whole), style="bold")]
+    lines += list(styled_lines(layout, _style, has_total=len(rows) > 1))
+    for finding in monitor.findings()[:_MOST_FINDINGS]:
+        style = "red" if finding.severity == "problem" else "yellow"
+        lines.append(Text(printable(f"{finding.seen}: {finding.action}"), style=style))
+    for line in lines:
+        line.no_wrap = True
+        line.truncate(width, overflow="ellipsis")
+    return lines[: max(height - 1, 1)]
+
+
+def _title(monitor: ClusterMonitor, sample: Sample, whole: Values) -> str:
+    nodes = len(sample.nodes)
+    minutes, seconds = divmod(int(sample.seconds), 60)
+    parts = [f"{monitor.engine}: {nodes} node{'s' * (nodes != 1)}", f"{minutes}:{seconds:02}"]
+    for key, word in (("tasks_running", "running"), ("tasks_pending", "waiting"), ("actors", "actors")):
+        if whole.get(key):
+            parts.append(f"{amount(whole[key])} {word}")
+    return ", ".join(parts)
+
+
+def _row(name: str, values: Values) -> list[str]:
+    def number(key: str) -> str:
+        return amount(values[key]) if key in values else ""
+
+    def size(key: str) -> str:
+        return text(values[key], "bytes") if key in values else ""
+
+    used, there_is = values.get("used_memory_bytes"), values.get("capacity_memory_bytes")
+    gpus = f"{number('used_gpus') or '?'} / {number('reserved_gpus')}" if values.get("total_gpus") else ""
+    return [
+        printable(name),
+        number("reserved_cpus"),
+        number("used_cpus"),
+        number("capacity_cpus"),
+        size("used_memory_bytes"),
+        share_text(used / there_is) if used is not None and there_is else "",
+        gpus,
+        size("reserved_object_store_bytes"),
+        number("load1"),
+    ]
+
+
+def _style(column: str, content: str) -> str:
+    if column == "share" and content.endswith("%"):
+        number = content.strip("<% ")
+        return "red" if float(number) >= 100 * _NEAR else ""
+    return "cyan" if column == "used" else ""

@@ -1,0 +1,84 @@
+"""The samples of a cluster in the store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jobmeter.analyse.cluster.model import Waiting
+from jobmeter.analyse.cluster.report import cluster_report
+from jobmeter.analyse.cluster.thresholds import DEFAULT
+from jobmeter.cluster.storage import SampleFile, path_of, read_samples, resolve_id
+from jobmeter.errors import StoreError, UsageError
+from tests.analyse.cluster.histories import history, values
+from tests.records import violations_of_schema
+
+ABOUT = {
+    "id": "abc", "engine": "ray", "address": "head:6379", "started": "2026-01-31T12:00:00.000Z",
+    "interval_seconds": 10.0,
+}  # fmt: skip
+
+
+def written(store: Path, run_id: str = "abc") -> tuple[str, dict[str, object]]:
+    """A file with samples in which nodes and tasks come and go; its path, and the report of what was put there."""
+    made = history(
+        {"a": values(used=1.25)},
+        {"a": values(used=2.0), "b": {"used_cpus": 0.123456789}},
+        {"b": {"used_cpus": 1.0, "spilled_bytes": 3.0 * 2**30}},
+        tasks=[{}, {"fit": {"running": 2.0}}, {"fit": {"running": 1.0, "used_cpus": 0.5}}],
+        waiting=[(), (Waiting({"cpus": 1.0, "custom.pipe": 2.0}, 7),), ()],
+        requests={"fit": {"cpus": 1.0}},
+    )
+    made.nodes["a"] = made.nodes["a"]._replace(left=15.0, lost="gone")
+    file = SampleFile(str(store), {**ABOUT, "id": run_id})
+    for sample in made.samples:
+        file.add(made, sample)
+    file.end({"ended": "2026-01-31T12:01:00.000Z", "notes": ["a note"]})
+    about = {**ABOUT, "id": run_id, "ended": "2026-01-31T12:01:00.000Z", "notes": ["a note"]}
+    return file.path, dict(cluster_report(made, about, DEFAULT))
+
+
+def test_what_was_written_makes_the_same_report(tmp_path: Path) -> None:
+    path, expected = written(tmp_path)
+    about, read = read_samples(path)
+    report = cluster_report(read, about, DEFAULT)
+    assert expected == report
+    assert [] == violations_of_schema("cluster", report)
+
+
+def test_a_file_that_was_cut_off_has_all_samples_before(tmp_path: Path) -> None:
+    path, _ = written(tmp_path)
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    Path(path).write_bytes(b"".join(lines[:-2]) + lines[-2][:20])
+    about, read = read_samples(path)
+    assert (2, "ended" in about) == (len(read.samples), False)
+
+
+def test_the_file_of_a_private_store_is_its_users_alone(tmp_path: Path) -> None:
+    path, _ = written(tmp_path / "store")
+    assert (0o600, 0o700) == (Path(path).stat().st_mode & 0o777, Path(path).parent.stat().st_mode & 0o777)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b'{"schema":"jobmeter.journal/1"}\n', b"\xff\n"])
+def test_another_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"x\.jsonl: (line 1 is not|it is empty)") as refused:
+        read_samples(str(path))
+    assert 1 == len(refused.value.lines)
+
+
+def test_one_is_named_by_id_by_its_beginning_or_as_the_last(tmp_path: Path) -> None:
+    for number, name in enumerate(("abc", "abd", "xyz")):
+        path, _ = written(tmp_path, name)
+        os.utime(path, (number, number))
+    store = str(tmp_path)
+    assert ["abc", "xyz", "xyz"] == [resolve_id(store, text) for text in ("abc", "x", "last")]
+    for text, why in (("ab", "several begin like that"), ("q", "there is none of this id")):
+        with pytest.raises(UsageError, match=why):
+            resolve_id(store, text)
+    with pytest.raises(UsageError, match="no cluster was watched with this store"):
+        resolve_id(str(tmp_path / "none"), "last")
+    assert path_of(store, "abc").endswith("/cluster/abc.jsonl")
