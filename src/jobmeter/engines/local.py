@@ -41,6 +41,7 @@ class LocalEngine:
 
     options: Sequence[EngineOption] = ()
     capabilities = Capabilities()
+    is_in_a_worker = False  # of another program, which kills the children of its workers
 
     def __init__(self, options: Mapping[str, str] = {}) -> None:
         """It has no options."""
@@ -72,7 +73,7 @@ class LocalEngine:
         self._threads = ThreadPoolExecutor(self._descriptors.jobs, thread_name_prefix="jobmeter-task")
         try:
             self._threads.submit(int)  # so that there is one, whatever comes
-            self._guard = Guard()
+            self._guard = Guard(detached=self.is_in_a_worker)
         except (OSError, RuntimeError) as error:
             self._threads.shutdown(wait=False)
             self._descriptors.restore()
@@ -87,7 +88,7 @@ class LocalEngine:
             from jobmeter.launch.container.leftovers import clean
 
             clean(THIS_MACHINE)
-        return Recovered(end_jobs(THIS_MACHINE, [_left_job(token) for token in here if "shepherd" in token]))
+        return Recovered(end_jobs(THIS_MACHINE, [left_job(token) for token in here if "shepherd" in token]))
 
     def start(self, task: Task) -> None:
         with self._lock:
@@ -179,6 +180,7 @@ def _token(launched: LaunchedJob) -> Token:
     return token if launched.group is None else {**token, "group": launched.group}
 
 
-def _left_job(token: Token) -> LeftJob:
+def left_job(token: Token) -> LeftJob:
+    """The job that a token is of, if it has a shepherd."""
     main = Identity(*token["main"]) if "main" in token else None
     return LeftJob(Identity(*token["shepherd"]), main, token.get("group"))
