@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobmeter.analyse.size.advice import Advice, Amount
+from jobmeter.analyse.size.need import Need
 from jobmeter.analyse.size.policy import Policy
 from jobmeter.analyse.size.predictor import advise, fit
+from jobmeter.analyse.size.sizer import Sizer
 
 MIB = 2**20
 few = settings(max_examples=60, deadline=None)
@@ -103,3 +106,17 @@ def test_a_feature_that_explains_the_need_is_used(count: int) -> None:
         amount = part(advise("job", rows, features={"mesh": mesh}), "memory")
         assert (100 + 50 * mesh) * MIB <= amount.request <= 1.5 * (100 + 50 * mesh) * MIB + 6 * MIB
         assert "of mesh" in amount.reason
+
+
+def test_an_input_larger_than_ever_is_not_sized_as_the_usual_ones() -> None:
+    """Of 40 runs only the four with the largest input needed more: one with a larger input is given more."""
+    chance = random.Random(1)
+    meshes = list(range(40))
+    chance.shuffle(meshes)
+    sizer = Sizer()
+    needs = [(4000 + max(mesh - 36, 0) * 30) * MIB * chance.uniform(0.998, 1.002) for mesh in meshes]
+    sizer.learn(Need(need, {"mesh": 100.0 + mesh}, 60.0) for need, mesh in zip(needs, meshes))
+    usual, beyond = (sizer.predict({"mesh": mesh}) for mesh in (120.0, 145.0))
+    assert usual is not None
+    assert beyond is not None
+    assert usual.amount < beyond.amount < 1.1 * max(needs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection
 from math import exp
 from statistics import median
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.analyse.size.choice import Price
 from jobmeter.analyse.size.need import Need
+from jobmeter.analyse.size.shares import choose_share
 
 if TYPE_CHECKING:
     from jobmeter.analyse.size.sizer import Sizer
@@ -23,8 +23,6 @@ _FEW_JOBS = 5
 _SETTLING = 30
 """Rises of the price by half, at most."""
 _MOST_SETTLED = 50
-_MOST_SHARES = 200
-_SHARE_ROOM = 1.25
 
 
 class Terms(NamedTuple):
@@ -44,7 +42,6 @@ class Pool:
         self._runs = 0
         self._dearer = 1.0
         self._spread: float | None = None
-        self._shares: deque[tuple[float, float]] = deque(maxlen=_MOST_SHARES)
 
     def join(self, sizer: Sizer) -> None:
         self._sizers.append(sizer)
@@ -53,8 +50,6 @@ class Pool:
         self._used += need.amount * need.seconds
         self._runs += 1
         self._spread = None
-        if need.requested:
-            self._shares.append((need.amount / need.requested, need.requested * need.seconds))
 
     def outcome(self, failed: int, terms: Terms = Terms()) -> None:  # noqa: B008
         """How many attempts of a run failed for want of what was advised: too many make failures dearer."""
@@ -84,14 +79,9 @@ class Pool:
             self._spread = median(spreads) if len(spreads) >= _FEW_JOBS else USUAL_SPREAD
         return self._spread
 
-    def unknown(self, requested: float) -> float:
-        """What a job without a past shall request, by how much of their requests the others needed."""
-        best, least = 1.0, float("inf")
-        held = sum(each for _, each in self._shares)
-        failing = 0.0
-        for share, part in sorted(self._shares, reverse=True):
-            share = min(_SHARE_ROOM * share, 1.0)
-            if (cost := share * held + failing) < least:
-                best, least = share, cost
-            failing += part
-        return requested * best
+    def unknown(self, requested: float, terms: Terms, above: float = 0.0) -> float:
+        """What a job without a past shall request, more than an amount that was not enough."""
+        if above >= requested:
+            return 2 * above
+        shares = [each.share for each in self._sizers if each.share is not None]
+        return requested * choose_share(shares, self.price(terms).failure, above / requested)

@@ -121,10 +121,13 @@ class Advised:
         if size is not None:
             self._spread = size.spread
             return size.amount
-        return float("inf") if task.need.requested is None else self._pool.unknown(task.need.requested)
+        return float("inf") if task.need.requested is None else self._pool.unknown(task.need.requested, self._terms)
 
     def retry(self, task: Task, amount: float, attempt: int) -> float:
-        return self._sizer(task.job).retry(amount, self._spread, attempt)
+        sizer = self._sizer(task.job)
+        if sizer.runs == 0 and task.need.requested is not None:
+            return self._pool.unknown(task.need.requested, self._terms, amount)
+        return sizer.retry(amount, self._spread, attempt)
 
     def update(self, task: Task, failed: int) -> None:
         self._sizer(task.job).update(task.need)

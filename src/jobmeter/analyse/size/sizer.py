@@ -11,6 +11,7 @@ from jobmeter.analyse.size.choice import FINE, Margin, Price, Residual, choose_m
 from jobmeter.analyse.size.models import OF_FEATURE, WITHOUT_FEATURE, Line, Median, Model, Power, Recent
 from jobmeter.analyse.size.need import NO_FEATURES, Features, Need
 from jobmeter.analyse.size.pool import Pool, Terms
+from jobmeter.analyse.size.shares import Share
 
 MOST_RUNS = 512
 """The newest runs of a job that its models know."""
@@ -31,6 +32,8 @@ LUCK = 0.5
 best on few runs is so partly by luck."""
 ORDER = 0.03
 """The same of the model that goes by the order of runs, however many these are: runs of one batch have an order too."""
+ALMOST = 1.2
+"""Times the least cost, that a model may have which counts where a feature is larger than ever."""
 _RETRY_SPREADS, _LEAST_RETRY, _MOST_RETRY = 4.0, 0.05, 1.0
 _ABOVE_LARGEST = 1.02
 JUMP = 4.0
@@ -103,6 +106,7 @@ class Sizer:
         self.pool.join(self)
         self.largest = 0.0
         self.smallest = float("inf")
+        self.share: Share | None = None
         self._spread: float | None = None
         self._largest_values: dict[str, float] = {}
         self._needs: list[tuple[Need, float]] = []
@@ -153,7 +157,7 @@ class Sizer:
         if len(self._needs) == 1:
             return Size(self.largest * SINGLE + terms.plus, "", None, 1, SINGLE - 1, None)
         price = self.pool.price(terms)
-        best, margin = _least_cost(self._candidates(features, price), price)
+        best, margin = self._best(features, price)
         predicted = best.model.predict(_value(best, features))
         most = MOST_TIMES * self.largest * self._beyond(features)
         least = self.smallest if best.model.feature is None else 0.0
@@ -166,6 +170,26 @@ class Sizer:
             margin.failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
             best.past(margin),
         )
+
+    def _best(self, features: Features, price: Price) -> tuple[_Judged, Margin]:
+        """The model of least cost; of a run whose feature is larger than ever, the one that predicts more.
+
+        The past says little about such a run: a model with the feature and one without are both heard.
+        """
+        candidates = self._candidates(features, price)
+        best, margin = _least_cost(candidates, price)
+        for name, value in features.items():
+            if name not in self._judged or value <= self._largest_values.get(name, value):
+                continue
+            others = [each for each in candidates if (each.model.feature == name) != (best.model.feature == name)]
+            if not _usable(others):
+                continue
+            other, other_margin = _least_cost(others, price)
+            if other_margin.cost <= ALMOST * margin.cost:
+                more = other.model.predict(_value(other, features)) + other_margin.distance
+                if more > best.model.predict(_value(best, features)) + margin.distance:
+                    best, margin = other, other_margin
+        return best, margin
 
     def knows(self, feature: str) -> bool:
         """Whether a run had this feature."""
@@ -250,6 +274,10 @@ class Sizer:
             self._largest_values[name] = max(self._largest_values.get(name, value), value)
         self.largest = max(self.largest, need.amount)
         self.smallest = min(self.smallest, need.amount)
+        if need.requested:
+            last = self.share or Share(0.0, 0.0)
+            held = last.held + (need.requested * need.seconds - last.held) / len(self._needs)
+            self.share = Share(max(last.needed, need.amount / need.requested), held)
         self._spread = None
         self.pool.add(need)
 
@@ -279,9 +307,12 @@ class Sizer:
 
 
 def _least_cost(judged: Iterable[_Judged], price: Price) -> tuple[_Judged, Margin]:
-    usable = (each for each in judged if each.residuals and (each.model.feature is None or each.runs >= LEAST_FITTED))
-    margins = ((each, each.margin(price)) for each in usable)
+    margins = ((each, each.margin(price)) for each in _usable(judged))
     return min(margins, key=lambda each: each[1].cost * each[0].handicap)
+
+
+def _usable(judged: Iterable[_Judged]) -> list[_Judged]:
+    return [each for each in judged if each.residuals and (each.model.feature is None or each.runs >= LEAST_FITTED)]
 
 
 def _value(judged: _Judged, features: Features) -> float:
