@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _PATIENCE = 5.0
 """Seconds in which one of the workers, if there are any, must have answered."""
 _SILENCE = 0.3
-"""Seconds after an answer in which others must follow."""
+"""Seconds after an answer in which others must follow, at least."""
+_SLOWER = 4.0
+"""Times the wait for the first answer that another may take: where that was slow, machines are busy, or far away."""
 
 
 def beacon_queue() -> Queue:
@@ -37,15 +39,18 @@ def discover(app: Celery, queue: str) -> list[WorkerState]:
         if queue in state.queues and not state.closing:
             states[state.name] = state
 
+    first: float | None = None  # seconds to the first answer
     with in_plain_words(app), app.connection_for_read() as connection:
         connection.ensure_connection(max_retries=1, interval_start=0.1)
         with Consumer(connection, [beacon_queue()], callbacks=[take], accept=["json"], no_ack=True):
             call_worker(app, None, "jobmeter_beacon")
-            until = time.monotonic() + _PATIENCE
-            while time.monotonic() < until:
+            asked = time.monotonic()
+            while time.monotonic() < asked + _PATIENCE:
                 try:
-                    connection.drain_events(timeout=_SILENCE)
+                    connection.drain_events(timeout=max(_SILENCE, _SLOWER * (first or 0.0)))
                 except TimeoutError:
                     if states:
                         break
+                if states and first is None:
+                    first = time.monotonic() - asked
     return list(states.values())

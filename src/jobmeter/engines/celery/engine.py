@@ -25,13 +25,13 @@ from jobmeter.engines.celery.broker import (
     task_queue,
 )
 from jobmeter.engines.celery.discovery import beacon_queue, discover
+from jobmeter.engines.celery.known_workers import KnownWorkers
 from jobmeter.engines.celery.placement import (
     AMOUNTS,
     Need,
     WorkerState,
     can_run,
     choose,
-    free_amounts,
     worker_to_hold,
     worker_to_wait_at,
 )
@@ -84,12 +84,9 @@ class CeleryEngine:
         self._receiver: Receiver
         self._replies = ""
         self._lock = threading.RLock()
-        self._workers: dict[str, WorkerState] = {}
-        self._last_beacon: dict[str, float] = {}
+        self._workers = KnownWorkers()
         self._waiting: list[SentTask] = []  # have no worker yet, in the order of their start
         self._sent: dict[str, SentTask] = {}
-        self._freed: dict[str, dict[str, Need]] = {}  # worker → tasks that ended since its last beacon
-        self._to_forget: dict[str, set[str]] = {}  # worker → ended tasks whose reports are all here
         self._levels: dict[int, Mapping[str, Value]] = {}
         self._marker = MarkerFile()
         self._cancelled = self._at_once = False
@@ -124,7 +121,7 @@ class CeleryEngine:
 
     def capacity(self) -> Capacity:
         """What does not fit yet waits here. One job may request what the largest worker has."""
-        workers = list(self._workers.values()) or self._discover()
+        workers = list(self._workers.states.values()) or self._discover()
         most = {name: max((worker.capacity.get(name, 0) for worker in workers), default=0) for name in AMOUNTS}
         return Capacity(largest=Requirement(most["cpus"], int(most["memory_bytes"]), None, int(most["gpus"])))
 
@@ -201,7 +198,7 @@ class CeleryEngine:
                 # The broker is away: nothing is known of the workers, so none counts as dead.
                 self._closed.wait(0.3)
                 with self._lock:
-                    self._last_beacon = dict.fromkeys(self._last_beacon, time.monotonic())
+                    self._workers.excuse_silence()
             except Exception as error:  # noqa: BLE001 - nobody would ever look at what this thread raises
                 self._receiver.broke(error)
                 ready.set()
@@ -233,14 +230,10 @@ class CeleryEngine:
     def _take_beacon(self, fields: dict[str, Any], message: Any) -> None:
         state = WorkerState.from_json(fields)
         with self._lock:
-            self._workers[state.name] = state
-            self._last_beacon[state.name] = time.monotonic()
+            self._workers.take(state)
             for sent in self._sent.values():
                 if sent.worker == state.name and sent.id in state.tasks:
                     sent.reported = True
-            self._to_forget.get(state.name, set()).intersection_update(state.tasks)
-            freed = self._freed.get(state.name, {})
-            self._freed[state.name] = {task_id: need for task_id, need in freed.items() if not state.has_ended(task_id)}
             self._place()
 
     def _take_reply(self, fields: dict[str, Any], message: Any) -> None:
@@ -268,18 +261,15 @@ class CeleryEngine:
     def _end(self, sent: SentTask, ended: Ended) -> None:
         del self._sent[sent.id]
         self._levels.pop(sent.number, None)
-        if sent.reported:
-            self._freed.setdefault(sent.worker or "", {})[sent.id] = sent.need
-        self._to_forget.setdefault(sent.worker or "", set()).add(sent.id)
+        self._workers.note_ended(sent.worker or "", sent.id, sent.need if sent.reported else None)
         self._receiver.ended(ended)
 
     def _look(self) -> None:
         """What is due: cancels that got lost, reports and tasks that got lost, workers that died."""
         now = time.monotonic()
         with self._lock:
-            for name, seen in list(self._last_beacon.items()):
-                if now - seen > self._timeout:
-                    self._lose(name)
+            for name in self._workers.silent_for(self._timeout):
+                self._lose(name)
             for sent in list(self._sent.values()):
                 self._mend(sent, now)
             self._repeat_cancels()
@@ -287,9 +277,7 @@ class CeleryEngine:
             self._send_forgets()
 
     def _lose(self, worker: str) -> None:
-        del self._last_beacon[worker]
-        del self._workers[worker]
-        self._to_forget.pop(worker, None)
+        self._workers.remove(worker)
         there = [sent for sent in self._sent.values() if sent.worker == worker]
         waited = [sent for sent in there if sent.has_not_begun]
         for sent in there:
@@ -305,18 +293,18 @@ class CeleryEngine:
                 self._end(sent, Ended(sent.number, None, f"worker {sent.worker} closed before it began"))
                 continue
             del self._sent[sent.id]
-            self._to_forget.setdefault(sent.worker or "", set()).add(sent.id)
+            self._workers.note_ended(sent.worker or "", sent.id)
             again.append(SentTask.new(sent.order))
         self._waiting[:0] = again
 
     def _mend(self, sent: SentTask, now: float) -> None:
         """Send again what the broker lost."""
-        state = self._workers.get(sent.worker or "")
+        state = self._workers.states.get(sent.worker or "")
         if state is None:
             if now - sent.last_sent > self._timeout:
                 self._end(sent, Ended(sent.number, None, f"worker {sent.worker} is gone"))
             return
-        if now - sent.last_sent < _PATIENCE or self._last_beacon[state.name] < sent.last_sent + _PATIENCE / 2:
+        if now - sent.last_sent < _PATIENCE or self._workers.heard_at(state.name) < sent.last_sent + _PATIENCE / 2:
             return
         known = state.tasks.get(sent.id)
         if known is None:
@@ -342,20 +330,19 @@ class CeleryEngine:
                     call_worker(self._app, worker, "jobmeter_cancel", ids=ids, at_once=at_once)
 
     def _send_forgets(self) -> None:
-        for worker, ids in self._to_forget.items():
-            if ids:
-                with self._while_broker_is_there():
-                    call_worker(self._app, worker, "jobmeter_forget", ids=sorted(ids))
+        for worker, ids in self._workers.to_forget().items():
+            with self._while_broker_is_there():
+                call_worker(self._app, worker, "jobmeter_forget", ids=ids)
 
     # Which worker gets which task.
 
     def _place(self) -> None:
         """Give waiting tasks to workers. For one that fits nowhere now, a worker is kept free."""
         held: set[str] = set()
-        workers = self._workers.values()
+        workers = self._workers.states.values()
         free = self._free()
         for sent in list(self._waiting):
-            if held.issuperset(self._workers):
+            if held.issuperset(self._workers.states):
                 return
             name = choose(sent.need, workers, free, self._queue, held)
             if name is None and not held:
@@ -379,10 +366,7 @@ class CeleryEngine:
         for sent in self._sent.values():
             if sent.worker is not None and not sent.reported:
                 given.setdefault(sent.worker, []).append(sent.need)
-        return {
-            name: free_amounts(state, given.get(name, ()), self._freed.get(name, {}).values())
-            for name, state in self._workers.items()
-        }
+        return self._workers.free(given)
 
     def _send(self, sent: SentTask, task: Task) -> None:
         sent.last_sent = time.monotonic()
@@ -410,7 +394,7 @@ class CeleryEngine:
     def _discover(self) -> list[WorkerState]:
         """The workers of the queue that answer."""
         workers = discover(self._app, self._queue)
-        self._workers = {worker.name: worker for worker in workers}
+        self._workers.set_all(workers)
         return workers
 
     # What a killed runner left.
@@ -419,8 +403,8 @@ class CeleryEngine:
         """What a worker reports after a moment; None when it is not heard of for so long that it counts as dead."""
         until = time.monotonic() + self._timeout
         while time.monotonic() < until:
-            if self._last_beacon.get(worker, 0.0) > after:
-                return self._workers[worker]
+            if self._workers.heard_at(worker) > after:
+                return self._workers.states[worker]
             time.sleep(0.02)
         return None
 
@@ -433,7 +417,7 @@ class CeleryEngine:
             call_worker(self._app, worker, "jobmeter_beacon")
             state = self._await_beacon(worker, sent)
             if state is None or state.has_ended(task):
-                self._to_forget.setdefault(worker, set()).add(task)
+                self._workers.note_ended(worker, task)
                 return running
             running = 1
             time.sleep(0.1)
