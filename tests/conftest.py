@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import warnings
 from collections.abc import Iterator
@@ -101,6 +102,8 @@ def _group_of(item: pytest.Item) -> str | None:
     path = item.nodeid.partition("::")[0]
     if _ENGINES & set(getattr(item, "fixturenames", ())) or "container" in path:
         return "containers"  # one engine of each kind, and no container of another worker's
+    if "ray" in re.split(r"[\W_]", item.nodeid):
+        return "ray"  # one cluster for the tests that do it no harm
     if "/guest/" in path:
         return "guest"  # one virtual machine
     if "browser" in path or path.endswith(("cli/workflow/test_run.py", "test_exactness.py")):
