@@ -115,6 +115,7 @@ def shared_cluster() -> RayCluster:
     """Two nodes of two CPUs, for tests that do them no harm, until the end of this process."""
     cluster = RayCluster()
     atexit.register(cluster.close)
+    os.environ.update(RAY_ENVIRONMENT)  # for the engine, where a test uses it in this process
     for _ in range(2):
         cluster.add_node(num_cpus=2)
     return cluster

@@ -18,6 +18,7 @@ from jobmeter.engines.contract import Engine
 from tests.celery_workers import shared_worker
 from tests.engines.packages import install_pipe
 from tests.parts import missing
+from tests.ray_cluster import shared_cluster
 from tests.running import NOBODY, become, readable_copy
 from tests.waiting import LONG, lives, wait_for
 
@@ -27,8 +28,8 @@ SITE = next(path for path in sys.path if path.endswith("site-packages"))
 ON_BOTH_ENGINES = pytest.mark.parametrize("place", ["local", "pipe"], indirect=True)
 """Runs a test on the local engine, and on one whose jobs run in other processes."""
 
-ON_EVERY_ENGINE = pytest.mark.parametrize("place", ["local", "pipe", "celery"], indirect=True)
-"""Runs a test on every engine, also on one behind a broker, whose jobs go on when their runner is killed."""
+ON_EVERY_ENGINE = pytest.mark.parametrize("place", ["local", "pipe", "celery", "ray"], indirect=True)
+"""Runs a test on every engine, also on one behind a broker, whose jobs go on when their runner is killed, and on Ray."""
 
 
 class Place:
@@ -56,6 +57,8 @@ class Place:
 
     def engine_options(self) -> dict[str, str]:
         """Where the engine finds its workers."""
+        if self.engine == "ray":
+            return {"address": shared_cluster().address}
         if self.engine != "celery":
             return {}
         worker = shared_worker()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BUILTIN = {
     "local": "jobmeter.engines.local:LocalEngine",
     "celery": "jobmeter.engines.celery.engine:CeleryEngine",
+    "ray": "jobmeter.engines.ray.engine:RayEngine",
 }
 """Name → class, which is called with the values of the engine's options. Imported when used."""
 

@@ -87,7 +87,7 @@ class LocalEngine:
             from jobmeter.launch.container.leftovers import clean
 
             clean(THIS_MACHINE)
-        return Recovered(end_jobs(THIS_MACHINE, [_left_job(token) for token in here if "shepherd" in token]))
+        return Recovered(end_jobs(THIS_MACHINE, [left_job(token) for token in here if "shepherd" in token]))
 
     def start(self, task: Task) -> None:
         with self._lock:
@@ -179,6 +179,7 @@ def _token(launched: LaunchedJob) -> Token:
     return token if launched.group is None else {**token, "group": launched.group}
 
 
-def _left_job(token: Token) -> LeftJob:
+def left_job(token: Token) -> LeftJob:
+    """The job that a token is of, if it has a shepherd."""
     main = Identity(*token["main"]) if "main" in token else None
     return LeftJob(Identity(*token["shepherd"]), main, token.get("group"))

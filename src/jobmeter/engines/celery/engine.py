@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 import time
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +46,7 @@ from jobmeter.engines.contract import (
     Recovered,
     Task,
 )
+from jobmeter.engines.shared_files import MarkerFile
 from jobmeter.engines.task_run import unmeasured_record
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.model import Outcome, Requirement, Status, Value
@@ -91,7 +91,7 @@ class CeleryEngine:
         self._freed: dict[str, dict[str, Need]] = {}  # worker → tasks that ended since its last beacon
         self._to_forget: dict[str, set[str]] = {}  # worker → ended tasks whose reports are all here
         self._levels: dict[int, Mapping[str, Value]] = {}
-        self._marker = ("", "")
+        self._marker = MarkerFile()
         self._cancelled = self._at_once = False
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -184,8 +184,7 @@ class CeleryEngine:
         self._closed.set()
         if self._thread is not None:
             self._thread.join()
-        with contextlib.suppress(OSError):
-            os.unlink(self._marker[0] or "")
+        self._marker.remove()
 
     # The thread that takes what workers report.
 
@@ -391,22 +390,12 @@ class CeleryEngine:
             "task": task.as_json(),
             "reply_to": self._replies,
             "timeout": self._timeout,
-            "marker": self._make_marker(os.path.dirname(task.stdout)),
+            "marker": self._marker.made_in(os.path.dirname(task.stdout)),
         }
         with self._while_broker_is_there():
             self._app.send_task(
                 RUN, args=[sent.id, order], task_id=sent.id, queue=make_queue(task_queue(sent.worker or ""))
             )
-
-    def _make_marker(self, directory: str) -> tuple[str, str]:
-        """A file by which a worker sees whether it has the same files as we."""
-        if not self._marker[0]:
-            content = uuid.uuid4().hex
-            path = os.path.join(directory, f".jobmeter-{content[:8]}")
-            with contextlib.suppress(OSError), open(path, "x", encoding="ascii") as file:
-                file.write(content)
-            self._marker = (path, content)
-        return self._marker
 
     def _never_started(self, task: Task) -> None:
         record = unmeasured_record(task, Outcome(Status.CANCELLED), self._receiver.journal)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import time
 import uuid
 from collections.abc import Mapping
@@ -11,18 +10,17 @@ from typing import Any
 
 from jobmeter.engines.celery.placement import Need, need_of
 from jobmeter.engines.contract import Task, Token
+from jobmeter.engines.reporting_task import ReportedTask
 from jobmeter.journal.writer import RunJournal
-from jobmeter.store_access import access_like, open_or_create
 
 
-class SentTask:
+class SentTask(ReportedTask):
     """Takes the reports of one task, each once and in their order."""
 
     def __init__(self, number: int, task_id: str, logs: Mapping[str, str], worker: str | None = None) -> None:
         """`logs` are the paths of stdout and stderr."""
-        self.number = number
+        super().__init__(number, logs)
         self.id = task_id
-        self.logs = logs
         self.worker = worker
         self.order: Task | None = None  # None: adopted, and known only to its worker
         self.need = Need({})
@@ -59,19 +57,6 @@ class SentTask:
         return True
 
     def take(self, report: list[Any], journal: RunJournal) -> None:
-        kind, *content = report
-        if kind == "begin":
-            journal.begin(*content)
-        elif kind == "append":
-            journal.append(content[0], *content[1])
-        elif kind == "output":
-            self._write(*content)
-
-    def _write(self, stream: str, offset: int, piece: str) -> None:
-        """Output of the job, at its place: pieces that come again change nothing."""
-        path = self.logs[stream]
-        descriptor = open_or_create(path, access_like(os.path.dirname(path)), os.O_WRONLY)
-        try:
-            os.pwrite(descriptor, base64.b64decode(piece), offset)
-        finally:
-            os.close(descriptor)
+        if report[0] == "output":
+            report = [*report[:3], base64.b64decode(report[3])]  # JSON has no bytes
+        super().take(report, journal)

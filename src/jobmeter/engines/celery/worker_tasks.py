@@ -7,9 +7,6 @@ once more, and a new runner can take over a task whose own was killed.
 from __future__ import annotations
 
 import base64
-import contextlib
-import os
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,6 +15,7 @@ from typing import Any
 from jobmeter.engines.celery.placement import AMOUNTS, Need, need_of
 from jobmeter.engines.contract import Capacity, Ended, Task, Token
 from jobmeter.engines.local import LocalEngine
+from jobmeter.engines.reporting_task import ReportingTask
 from jobmeter.engines.task_run import unmeasured_record
 from jobmeter.journal.writer import RunJournal
 from jobmeter.model import Outcome, Status, Value
@@ -26,8 +24,6 @@ MOST_ENDED = 2000
 """Ended tasks whose reports are kept for a runner that does not take them; beyond that, the oldest are dropped."""
 _MOST_REFUSED = 20_000
 """Ids of tasks that must not run here, which are remembered; the oldest are dropped."""
-_CHUNK = 256 * 1024
-"""Bytes of output in one report."""
 
 Send = Callable[[str, str, "int | None", list[Any]], None]
 """Queue, id of the task, number of the report (None: it may get lost) and the report itself."""
@@ -42,55 +38,26 @@ class Order:
         self.timeout: float = fields["timeout"]
         self.marker: tuple[str, str] = tuple(fields["marker"])
 
-    def shares_files(self) -> bool:
-        """Whether the paths of the runner are the same files here: a file of its own can be read here."""
-        path, content = self.marker
-        try:
-            with open(path, encoding="ascii") as file:
-                return file.read() == content
-        except (OSError, UnicodeDecodeError):
-            return False
 
-
-class WorkerTask:
-    """One task on this worker. It is the journal of its task, too."""
-
-    path = ""
-    failed: str | None = None
+class WorkerTask(ReportingTask):
+    """One task on this worker. Its reports are numbered, and kept."""
 
     def __init__(self, task_id: str, order: Order, send: Send) -> None:
+        super().__init__(order.task, order.marker)
         self.id = task_id
         self.order = order
         self.need: Need = need_of(order.task.requirement, order.task.container)
         self.ended = threading.Event()
         self.cancelled = self.at_once = False
         self.returned = False  # it waited here, and its worker begins no more
-        self.abandoned: str | None = None  # why its worker gives it up: then it is lost, and may run elsewhere
         self._send = send
         self._lock = threading.Lock()
         self._reports: list[list[Any]] = []
-        self._folder: str | None = None  # for its output, if that must be sent
-        self._read: dict[str, int] = {"stdout": 0, "stderr": 0}
-
-    def local_task(self, number: int) -> Task:
-        """The task as it runs here: with another number, and its output in files of this machine."""
-        task = self.order.task._replace(number=number)
-        if self.order.shares_files():
-            return task
-        self._folder = tempfile.mkdtemp(prefix="jobmeter-worker-")
-        return task._replace(stdout=f"{self._folder}/stdout", stderr=f"{self._folder}/stderr")
-
-    def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
-        self.report(["begin", run_id, header])
-
-    def append(self, run_id: str, *lines: Any) -> None:
-        if self.abandoned is not None:
-            lines = tuple(line for line in lines if not (isinstance(line, dict) and "record" in line))
-        if lines:
-            self.report(["append", run_id, lines])
 
     def report(self, report: list[Any]) -> None:
         """Send a report that must arrive."""
+        if report[0] == "output":
+            report = [*report[:3], base64.b64encode(report[3]).decode("ascii")]  # JSON has no bytes
         with self._lock:
             self._reports.append(report)
             self._send(self.order.reply_to, self.id, len(self._reports) - 1, report)
@@ -109,34 +76,13 @@ class WorkerTask:
     def sent(self) -> int:
         return len(self._reports)
 
-    def send_output(self) -> None:
-        """Send what the job wrote since the last time."""
-        if self._folder is None:
-            return
-        for stream in self._read:
-            with contextlib.suppress(OSError), open(f"{self._folder}/{stream}", "rb") as file:
-                file.seek(self._read[stream])
-                while piece := file.read(_CHUNK):
-                    self.report(["output", stream, self._read[stream], base64.b64encode(piece).decode("ascii")])
-                    self._read[stream] += len(piece)
-
     def give_back(self) -> None:
         """It never began here."""
         self.report(["returned"])
         self.ended.set()
 
     def end(self, ended: Ended) -> None:
-        self.send_output()
-        if self._folder is not None:
-            for stream in self._read:
-                with contextlib.suppress(OSError):
-                    os.unlink(f"{self._folder}/{stream}")
-            with contextlib.suppress(OSError):
-                os.rmdir(self._folder)
-        if self.abandoned is None:
-            self.report(["ended", ended.record, ended.why])
-        else:
-            self.report(["ended", None, self.abandoned])
+        super().end(ended)
         self.ended.set()
 
 

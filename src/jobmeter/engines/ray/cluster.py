@@ -1,0 +1,153 @@
+"""The cluster as the driver sees it: how to reach it, which nodes it has, and whether they can run jobs."""
+
+from __future__ import annotations
+
+import platform
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+from jobmeter import __version__
+from jobmeter.engines.ray import probe
+from jobmeter.engines.ray.protocol import NAMESPACE, PROTOCOL, NodeInfo
+from jobmeter.errors import LaunchError
+
+_ANSWER = 60.0
+"""Seconds in which a node starts a worker and answers."""
+
+
+def connect(address: str) -> str:
+    """Become a driver of the cluster; its address. LaunchError, in one line, when that cannot be."""
+    try:
+        import ray
+    except ImportError as error:
+        raise LaunchError(f"the engine `ray` needs Ray ({error}): pip install 'jobmeter[ray]'") from None
+    if "://" in address:
+        raise LaunchError(
+            f"--address {address}: give HOST:PORT of the head, or `auto`, and run it on a node of the cluster"
+        )
+    if address != "auto":
+        _knock(address)
+    try:
+        context = ray.init(address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # noqa: BLE001 - Ray raises many kinds
+        raise LaunchError(_explain(address, error)) from None
+    return str(context.address_info["gcs_address"])
+
+
+def _knock(address: str) -> None:
+    """Ray would try for a minute."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        raise LaunchError(f"--address {address}: it must be `auto`, or HOST:PORT of the head, as in 10.0.0.1:6379")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise LaunchError(f"no Ray cluster answers at {address}: {error}. To start one: ray start --head") from None
+
+
+def _explain(address: str, error: Exception) -> str:
+    says = " ".join(str(error).split())
+    if "Could not find any running Ray instance" in says:
+        return "no Ray cluster runs here. To start one: ray start --head. Another one: --address HOST:PORT"
+    if "Version mismatch" in says:
+        wanted, _, rest = says.partition("cluster was started with:")[2].partition("This process")
+        here = rest.partition("started with:")[2] or rest
+        return f"the Ray cluster and this machine differ. The cluster has {_listed(wanted)}, here is {_listed(here)}"
+    if "expects this IP address to be either the GCS address or one of the Raylet addresses" in says:
+        return f"this machine is no node of the Ray cluster at {address}. Add it: ray start --address={address}"
+    return f"no Ray cluster can be used at {address}: {says[:300] or type(error).__name__}"
+
+
+def _listed(versions: str) -> str:
+    words = versions.strip().rstrip(".").split()
+    return ", ".join(f"{words[at].rstrip(':')} {words[at + 1]}" for at in range(0, len(words) - 1, 2)) or versions
+
+
+def nodes() -> list[NodeInfo]:
+    """The nodes that are alive."""
+    import ray
+
+    return [_node_info(node) for node in ray.nodes() if node["Alive"]]
+
+
+def _node_info(node: dict[str, Any]) -> NodeInfo:
+    resources = node["Resources"]
+    return NodeInfo(
+        node["NodeID"],
+        node["NodeManagerHostname"],
+        resources.get("CPU", 0.0),
+        int(resources.get("memory", 0)),
+        resources.get("GPU", 0.0),
+    )
+
+
+def on_every_node(function: Any, *arguments: Any) -> tuple[dict[NodeInfo, Any], dict[NodeInfo, str]]:
+    """Call a remote function on every node at once: what came back, and why nothing did."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    refs = {}
+    for node in nodes():
+        strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        refs[function.options(scheduling_strategy=strategy).remote(*arguments)] = node
+    done, late = ray.wait(list(refs), num_returns=len(refs), timeout=_ANSWER, fetch_local=False)
+    answers, failures = {}, {refs[ref]: f"no answer in {_ANSWER:g} s" for ref in late}
+    for ref in done:
+        try:
+            answers[refs[ref]] = ray.get(ref)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong there
+            failures[refs[ref]] = in_short(error)
+    return answers, failures
+
+
+def in_short(error: BaseException) -> str:
+    """The line of an error of Ray's that says most."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    cause = getattr(error, "cause", None)
+    if cause is not None:
+        return f"{type(cause).__name__}: {cause}".splitlines()[0]
+    return lines[0] if lines else type(error).__name__
+
+
+def check_nodes(runtimes: Iterable[str]) -> list[str]:
+    """LaunchError when a node cannot run jobs of this jobmeter, or lacks a container runtime; else what to warn of."""
+    import ray
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(probe)
+    wanted = sorted(runtimes)
+    look = ray.remote(num_cpus=0, max_retries=0)(probe.look)
+    answers, failures = on_every_node(look, wanted)
+    for node, found in answers.items():
+        _check_versions(node, found, ray.__version__)
+        for runtime in wanted:
+            if runtime not in found["runtimes"] and node.cpus > 0:
+                name = "container runtime" if runtime == "auto" else runtime
+                raise LaunchError(f"node {node.short()} of the Ray cluster has no {name} that answers")
+    if not answers:
+        node, why = next(iter(failures.items()))
+        raise LaunchError(f"node {node.short()} of the Ray cluster cannot run jobs: {why}")
+    return [f"node {node.short()} of the Ray cluster did not say what it has: {why}" for node, why in failures.items()]
+
+
+def _check_versions(node: NodeInfo, found: dict[str, Any], ray_version: str) -> None:
+    if "missing" in found:
+        raise LaunchError(
+            f"node {node.short()} of the Ray cluster has no jobmeter that can be used ({found['missing']}). "
+            f"Install {__version__} there: pip install 'jobmeter[ray]'"
+        )
+    if found["protocol"] != PROTOCOL or found["jobmeter"] != __version__:
+        raise LaunchError(
+            f"node {node.short()} of the Ray cluster has jobmeter {found['jobmeter']}, here is {__version__}. "
+            "Install the same version on all nodes."
+        )
+    for name, there, here in (
+        ("Ray", found["ray"], ray_version),
+        ("Python", found["python"].rpartition(".")[0], platform.python_version().rpartition(".")[0]),
+    ):
+        if there != here:
+            raise LaunchError(
+                f"node {node.short()} of the Ray cluster has {name} {there}, here is {here}. "
+                "Install the same version on all nodes."
+            )

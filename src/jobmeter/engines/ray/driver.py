@@ -1,0 +1,207 @@
+"""The driver of Ray, in a process of its own: does what the runner says, and passes on what the nodes report.
+
+Both ways go through one socket, as pickles. It ends when the runner does; then Ray ends what it had started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if __name__ == "__main__":
+    sys.path[0] = __file__.rsplit(os.sep, 4)[0]
+
+from jobmeter.engines.ray import cluster
+from jobmeter.engines.ray.left_jobs import end_left
+from jobmeter.engines.ray.mailbox import Mailbox
+from jobmeter.engines.ray.node_tasks import run_order
+from jobmeter.engines.ray.protocol import NAMESPACE, Order, mailbox_name
+from jobmeter.errors import LaunchError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+_LOOK = 2.0
+"""Seconds between two looks at which nodes there are."""
+_DRIVER_ENDS = 60.0
+"""Seconds in which Ray notices that a driver is gone."""
+
+
+class Driver:
+    """Answers each call of the runner with `("answer", …)` or `("refused", why)`; all else it sends is an event."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._out: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+        self._runtime_env: dict[str, Any] = {}
+        self._remote: Any = None
+        self._mailbox: Any = None
+        self._refs: dict[str, Any] = {}
+        # Not the thread that hears from Ray: a runner that stands still must not look like one that died.
+        threading.Thread(target=self._send_all, daemon=True).start()
+
+    def serve(self) -> None:
+        """Until the runner says `close`, or is gone."""
+        calls: dict[str, Callable[..., Any]] = {
+            "connect": self.connect,
+            "check": cluster.check_nodes,
+            "nodes": cluster.nodes,
+            "open": self.open,
+            "end_left": self.end_left,
+        }
+        orders: dict[str, Callable[..., None]] = {"submit": self.submit, "cancel": self.cancel, "unqueue": self.unqueue}
+        while True:
+            kind, *arguments = self._connection.recv()
+            if kind == "close":
+                return
+            if kind in orders:
+                orders[kind](*arguments)
+                continue
+            try:
+                self._out.put(("answer", calls[kind](*arguments)))
+            except LaunchError as error:
+                self._out.put(("refused", str(error)))
+            except Exception as error:  # noqa: BLE001 - the runner says it in one line
+                self._out.put(("refused", f"{type(error).__name__}: {cluster.in_short(error)}"))
+
+    def connect(self, address: str, runtime_env: Mapping[str, Any]) -> str:
+        self._runtime_env = dict(runtime_env)
+        return cluster.connect(address)
+
+    def open(self, key: str) -> dict[str, str]:
+        """Get ready to run tasks; by what comes back, a later driver knows whether this one still lives."""
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        context = ray.get_runtime_context()
+        self._mailbox = (
+            ray.remote(Mailbox)
+            .options(
+                name=mailbox_name(key),
+                namespace=NAMESPACE,
+                num_cpus=0,
+                max_concurrency=100_000,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False),
+            )
+            .remote()
+        )
+        self._remote = ray.remote(num_cpus=1, max_retries=0)(run_order)
+        for run in (self._take_reports, self._watch_nodes):
+            threading.Thread(target=self._guarded, args=(run,), daemon=True).start()
+        return {"job": context.get_job_id(), "session": _session()}
+
+    def submit(self, order: Order, need: Mapping[str, float], name: str) -> None:
+        try:
+            options = {"num_cpus": need.get("cpus", 0), "name": name}
+            if "memory_bytes" in need:
+                options["memory"] = int(need["memory_bytes"])
+            if need.get("gpus"):
+                options["num_gpus"] = need["gpus"]
+            if self._runtime_env:
+                options["runtime_env"] = self._runtime_env
+            self._refs[order.id] = ref = self._remote.options(**options).remote(order)
+            ref.future().add_done_callback(lambda future: self._finished(order.id, future))
+        except Exception as error:  # noqa: BLE001 - what is wrong with one task is not the others' concern
+            self._out.put(("refused_task", order.id, cluster.in_short(error)))
+
+    def cancel(self, task: str | None, at_once: bool) -> None:
+        if self._mailbox is not None:
+            self._mailbox.cancel.remote(task, at_once)
+
+    def unqueue(self, task: str) -> None:
+        """Take a task back that waits in Ray's queue."""
+        import ray
+
+        if (ref := self._refs.get(task)) is not None:
+            with contextlib.suppress(Exception):
+                ray.cancel(ref, force=False, recursive=False)
+
+    def end_left(self, engines: Sequence[Mapping[str, str]]) -> tuple[int, list[str]]:
+        """End what earlier drivers left on any node: how many jobs still ran, and what to warn of."""
+        import ray
+
+        self._await_ends({each["job"] for each in engines if each["session"] == _session()})
+        remote = ray.remote(num_cpus=0, max_retries=0)(end_left)
+        ended, failures = cluster.on_every_node(remote, [each["key"] for each in engines])
+        warnings = [
+            f"what a killed runner left on node {node.short()} could not be ended: {why}"
+            for node, why in failures.items()
+        ]
+        return sum(ended.values()), warnings
+
+    def _await_ends(self, jobs: set[str]) -> None:
+        from ray._private.state import jobs as job_table
+
+        until = time.monotonic() + _DRIVER_ENDS
+        while time.monotonic() < until:
+            if not any(job["JobID"] in jobs and not job["IsDead"] for job in job_table()):
+                return
+            time.sleep(0.1)
+
+    # What the nodes report.
+
+    def _finished(self, task: str, future: Any) -> None:
+        self._refs.pop(task, None)
+        error = future.exception()
+        if error is None:
+            first, reports = future.result()
+            self._out.put(("reports", task, first, reports))
+        else:
+            self._out.put(("lost", task, type(error).__name__, cluster.in_short(error)))
+
+    def _take_reports(self) -> None:
+        import ray
+
+        while True:
+            for task, first, reports in ray.get(self._mailbox.take.remote()):
+                self._out.put(("reports", task, first, reports))
+
+    def _watch_nodes(self) -> None:
+        seen = None
+        while True:
+            now = cluster.nodes()
+            if now != seen:
+                self._out.put(("nodes", now))
+                seen = now
+            time.sleep(_LOOK)
+
+    def _guarded(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except Exception as error:  # noqa: BLE001 - nobody would ever look at what this thread raises
+            self._out.put(("broke", cluster.in_short(error)))
+
+    def _send_all(self) -> None:
+        while True:
+            message = self._out.get()
+            try:
+                self._connection.send(message)
+            except OSError:
+                os._exit(1)  # the runner is gone
+
+
+def _session() -> str:
+    import ray
+
+    return str(ray._private.worker._global_node.session_name)
+
+
+def main(descriptor: int) -> None:
+    from multiprocessing.connection import Connection
+
+    os.chdir("/")  # Ray has its workers look for modules where its driver is
+    driver = Driver(Connection(descriptor))
+    with contextlib.suppress(EOFError, OSError):
+        driver.serve()
+    # At once: Ray then ends what runs, and it is nothing if all went well.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,69 @@
+"""What runs on a node, in files of that node: by them a later runner finds jobs whose own was killed.
+
+The guard of a worker ends its jobs when the worker is killed; these files are for when the guard was killed too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Collection
+from typing import Any
+
+from jobmeter.engines.contract import Token
+from jobmeter.engines.local import left_job
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.launch.leftover_jobs import end_jobs
+
+
+def _folder() -> str:
+    return f"{tempfile.gettempdir()}/jobmeter-ray-{os.getuid()}"
+
+
+class NotedJob:
+    """The job of this worker, of which there is one at a time."""
+
+    def __init__(self, key: str) -> None:
+        self._path = f"{_folder()}/{key}.{os.getpid()}.json"
+
+    def note(self, token: Token) -> None:
+        """Before the job can run. A disk that is full is no reason not to run it."""
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(_folder(), 0o700)
+            with open(self._path, "w", encoding="utf-8") as file:
+                json.dump(token, file)
+
+    def forget(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+
+
+def end_left(keys: Collection[str]) -> int:
+    """End what is left here of the jobs of engines with these keys; returns how many still ran."""
+    tokens = []
+    try:
+        names = os.listdir(_folder()) if os.stat(_folder()).st_uid == os.getuid() else []
+    except OSError:
+        return 0
+    for name in names:
+        if name.partition(".")[0] in keys:
+            tokens.append(_read(f"{_folder()}/{name}"))
+            with contextlib.suppress(OSError):
+                os.unlink(f"{_folder()}/{name}")
+    if any(token.get("container") for token in tokens):
+        from jobmeter.launch.container.leftovers import clean
+
+        clean(THIS_MACHINE)
+    return end_jobs(THIS_MACHINE, [left_job(token) for token in tokens if "shepherd" in token])
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            token: dict[str, Any] = json.load(file)
+            return token
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,70 @@
+"""An actor between the driver and the nodes of one workflow: reports one way, cancels the other. Both ask and wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+MOST_BYTES = 32 << 20
+"""Output that waits here for the driver; beyond that, whoever brings more waits."""
+_LONG_POLL = 10.0
+PATIENCE = 30.0
+"""Seconds in which a driver that lives has asked again."""
+
+Batch = tuple[str, int, list[list[Any]]]
+"""A task, the number of the first report, and the reports."""
+
+
+class Mailbox:
+    """Used by one driver and by any number of nodes; every method may wait."""
+
+    def __init__(self) -> None:
+        self._batches: list[Batch] = []
+        self._bytes = 0
+        self._cancelled: list[tuple[str | None, bool]] = []  # in the order in which they came; None is every task
+        self._changed = asyncio.Condition()
+        self._asking = 0
+        self._last_asked = time.monotonic()
+
+    async def put(self, batch: Batch, size: int) -> None:
+        """Bring reports of a task."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._bytes < MOST_BYTES or not self.driver_lives())
+            self._batches.append(batch)
+            self._bytes += size
+            self._changed.notify_all()
+
+    async def take(self) -> list[Batch]:
+        """For the driver: what came since the last time; after some seconds, nothing."""
+        self._asking += 1
+        try:
+            async with self._changed:
+                await self._wait(lambda: bool(self._batches))
+                batches, self._batches, self._bytes = self._batches, [], 0
+                self._changed.notify_all()
+                return batches
+        finally:
+            self._asking -= 1
+            self._last_asked = time.monotonic()
+
+    async def cancel(self, task: str | None, at_once: bool) -> None:
+        """End a task, or all of them."""
+        async with self._changed:
+            self._cancelled.append((task, at_once))
+            self._changed.notify_all()
+
+    async def cancels(self, known: int) -> tuple[bool, list[tuple[str | None, bool]]]:
+        """For a node: whether the driver lives, and which tasks were cancelled after the first so many."""
+        async with self._changed:
+            await self._wait(lambda: len(self._cancelled) > known)
+            return self.driver_lives(), self._cancelled[known:]
+
+    def driver_lives(self) -> bool:
+        return self._asking > 0 or time.monotonic() - self._last_asked < PATIENCE
+
+    async def _wait(self, happened: Any) -> None:
+        try:
+            await asyncio.wait_for(self._changed.wait_for(happened), _LONG_POLL)
+        except asyncio.TimeoutError:
+            return

@@ -1,0 +1,204 @@
+"""The side of a node: a worker of Ray that runs one job after another, as the local engine does."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from typing import Any
+
+from jobmeter.engines.contract import Ended, Task, Token
+from jobmeter.engines.devices import Devices
+from jobmeter.engines.local import LocalEngine
+from jobmeter.engines.ray.left_jobs import NotedJob
+from jobmeter.engines.ray.mailbox import Batch
+from jobmeter.engines.ray.protocol import NAMESPACE, PROTOCOL, SLOW_TICK, TICK, Order, mailbox_name
+from jobmeter.engines.reporting_task import ReportingTask
+from jobmeter.journal.writer import RunJournal
+from jobmeter.session.command import own_environment
+
+_MOST_BYTES = 1 << 20
+"""Output that a task keeps to itself before it sends it."""
+
+
+def run_order(order: Order) -> tuple[int, list[list[Any]]]:
+    """Run a task to its end; returns the reports that were not sent before, and the number of the first."""
+    if order.protocol != PROTOCOL:
+        from jobmeter import __version__
+
+        raise RuntimeError(f"it has jobmeter {__version__}, which does not understand that of the runner")
+    return _tasks_of(order.key).run(order)
+
+
+@functools.cache
+def _tasks_of(key: str) -> NodeTasks:
+    return NodeTasks(key)
+
+
+class NodeTask(ReportingTask):
+    """The task that runs here. Its reports wait until there are enough of them, or until its end."""
+
+    def __init__(self, order: Order, mailbox: Any, node: str) -> None:
+        super().__init__(_placed(order), order.marker)
+        self.id = order.id
+        self.ended = threading.Event()
+        self._mailbox = mailbox
+        self._lock = threading.RLock()
+        self._sent = 0
+        self._bytes = 0
+        self._waiting: list[list[Any]] = [["node", node]]
+        self._last_put: Any = None
+
+    def report(self, report: list[Any]) -> None:
+        with self._lock:
+            self._waiting.append(report)
+            if report[0] == "output":
+                self._bytes += len(report[3])
+                if self._bytes >= _MOST_BYTES:
+                    self.send()
+
+    def send(self) -> None:
+        """Send what waits; returns when what was sent before has arrived."""
+        with self._lock:
+            if not self._waiting:
+                return
+            if self._last_put is not None:
+                # Not `ray.get`: that would give the CPUs of this task to others while it waits.
+                self._last_put.result()
+            batch: Batch = (self.id, self._sent, self._waiting)
+            self._last_put = self._mailbox.put.remote(batch, self._bytes).future()
+            self._sent += len(self._waiting)
+            self._waiting, self._bytes = [], 0
+
+    def end(self, ended: Ended) -> None:
+        super().end(ended)
+        self.ended.set()
+
+    def rest(self) -> tuple[int, list[list[Any]]]:
+        """What was not sent."""
+        with self._lock:
+            return self._sent, self._waiting
+
+
+class NodeTasks(LocalEngine):
+    """Runs tasks for one driver, one at a time. It is the receiver of their ends."""
+
+    def __init__(self, key: str) -> None:
+        import ray
+
+        super().__init__()
+        self._mailbox = ray.get_actor(mailbox_name(key), namespace=NAMESPACE)
+        context = ray.get_runtime_context()
+        self._node = f"{os.uname().nodename} ({context.get_node_id()[:8]})"
+        self._noted = NotedJob(key)
+        self._task: NodeTask | None = None
+        self._number = 0
+        self._known_cancels: dict[str | None, bool] = {}
+        self._cancel_lock = threading.Lock()
+        self.open(self)
+        threading.Thread(target=self._heed_cancels, name="jobmeter-cancels", daemon=True).start()
+
+    def run(self, order: Order) -> tuple[int, list[list[Any]]]:
+        self._number += 1
+        # Ray says by the environment of each task which GPUs are its own.
+        self._environment = own_environment()
+        self._devices = Devices(self._environment.get("CUDA_VISIBLE_DEVICES", ""))
+        task = NodeTask(order, self._mailbox, self._node)
+        with self._cancel_lock:
+            self._task = task
+            self.start(task.local_task(self._number))
+            self._heed(task)
+        self._wait(task)
+        return task.rest()
+
+    def _wait(self, task: NodeTask) -> None:
+        """Until its end, and report meanwhile."""
+        began = time.monotonic()
+        while not task.ended.is_set():
+            try:
+                passed = time.monotonic() - began
+                if task.ended.wait(TICK if passed < 2 * SLOW_TICK else SLOW_TICK):
+                    return
+                self._report_progress(task)
+            except KeyboardInterrupt:
+                # Ray cancels a task that waits; this one had begun meanwhile.
+                self.cancel(self._number)
+
+    def _report_progress(self, task: NodeTask) -> None:
+        task.send_output()
+        levels = self.levels().get(self._number)
+        if levels is not None:
+            task.report(["levels", dict(levels)])
+        task.send()
+
+    def _heed_cancels(self) -> None:
+        """What the mailbox says. Without it nobody would ever hear of this job again: then it ends."""
+        import ray
+        from ray.exceptions import RayError
+
+        known = 0
+        while True:
+            try:
+                lives, cancels = ray.get(self._mailbox.cancels.remote(known))
+            except RayError:
+                lives, cancels = False, []
+            known += len(cancels)
+            with self._cancel_lock:
+                for task, at_once in cancels if lives else [(None, True)]:
+                    self._known_cancels[task] = at_once or self._known_cancels.get(task, False)
+                if self._task is not None and not self._task.ended.is_set():
+                    self._heed(self._task)
+            if not lives:
+                return
+
+    def _heed(self, task: NodeTask) -> None:
+        """Cancel the task if that was said."""
+        said = [self._known_cancels[each] for each in (task.id, None) if each in self._known_cancels]
+        if said:
+            self.cancel(self._number, at_once=any(said))
+
+    # What the local engine reports goes to the task that it is about.
+
+    @property
+    def journal(self) -> RunJournal:
+        assert self._task is not None
+        return self._task
+
+    def journal_of(self, task: Task) -> RunJournal:
+        return self.journal
+
+    def keep_token(self, task: Task, token: Token) -> None:
+        self._noted.note(token)
+
+    def ended(self, ended: Ended) -> None:
+        self._noted.forget()
+        assert self._task is not None
+        self._task.end(ended)
+
+    def broke(self, error: Exception) -> None:
+        assert self._task is not None
+        self._task.abandoned = f"{self._node}: {type(error).__name__}: {error}"
+        self._task.end(Ended(0, None))
+
+    def warn(self, message: str) -> None:
+        if self._task is not None:
+            self._task.report(["warn", message])
+
+
+def _placed(order: Order) -> Task:
+    """The task; if Ray brought a copy of the working directory here, with its paths in there."""
+    task = Task.from_json(order.task)
+    root = order.working_directory
+    if root is None:
+        return task
+    here = os.getcwd()
+
+    def moved(path: str) -> str:
+        return here + path[len(root) :] if f"{path}/".startswith(f"{root}/") else path
+
+    return task._replace(
+        directory=moved(task.directory or root),
+        outputs=tuple(map(moved, task.outputs)),
+        metrics=None if task.metrics is None else moved(task.metrics),
+    )

@@ -1,0 +1,32 @@
+"""What a node has, as it says itself. Sent there as code, so that it works also where there is no jobmeter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def look(runtimes: list[str]) -> dict[str, Any]:
+    """The versions of what the node must have, and which of these container runtimes answer there."""
+    import platform
+
+    import ray
+
+    found: dict[str, Any] = {"python": platform.python_version(), "ray": ray.__version__, "runtimes": []}
+    try:
+        from jobmeter import __version__
+        from jobmeter.engines.ray.protocol import PROTOCOL
+
+        found |= {"jobmeter": __version__, "protocol": PROTOCOL}
+    except ImportError as error:
+        return {**found, "missing": str(error)}
+    if runtimes:
+        from jobmeter.errors import JobmeterError
+        from jobmeter.launch.container.runtime import open_runtime
+
+        for runtime in runtimes:
+            try:
+                open_runtime(runtime).close()
+            except JobmeterError:
+                continue
+            found["runtimes"].append(runtime)
+    return found

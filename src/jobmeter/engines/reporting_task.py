@@ -1,0 +1,106 @@
+"""What becomes of a task that runs far from its runner, as reports: on the side where it runs, and on the runner's.
+
+A report is a list: `begin` and `append` are lines of the task's journal, `output` is a piece of what it wrote, `ended`
+is its end. How reports travel is the engine's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from jobmeter.engines.contract import Ended, Task
+from jobmeter.engines.shared_files import Marker, has_same_files
+from jobmeter.journal.writer import RunJournal
+from jobmeter.store_access import access_like, open_or_create
+
+_CHUNK = 256 * 1024
+"""Bytes of output in one report."""
+
+
+class ReportingTask:
+    """A task where it runs. It is the journal of the task, too. An engine says how to `report`."""
+
+    path = ""
+    failed: str | None = None
+
+    def __init__(self, task: Task, marker: Marker) -> None:
+        self.task = task
+        self.abandoned: str | None = None  # why it is given up here: then it is lost, and may run elsewhere
+        self._marker = marker
+        self._folder: str | None = None  # for its output, if that must be sent
+        self._read: dict[str, int] = {"stdout": 0, "stderr": 0}
+
+    def local_task(self, number: int) -> Task:
+        """The task as it runs here: with another number, and its output in files of this machine."""
+        task = self.task._replace(number=number)
+        if has_same_files(self._marker):
+            return task
+        self._folder = tempfile.mkdtemp(prefix="jobmeter-worker-")
+        return task._replace(stdout=f"{self._folder}/stdout", stderr=f"{self._folder}/stderr")
+
+    def report(self, report: list[Any]) -> None:
+        """Send a report that must arrive."""
+        raise NotImplementedError
+
+    def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
+        self.report(["begin", run_id, header])
+
+    def append(self, run_id: str, *lines: Any) -> None:
+        if self.abandoned is not None:
+            lines = tuple(line for line in lines if not (isinstance(line, dict) and "record" in line))
+        if lines:
+            self.report(["append", run_id, lines])
+
+    def send_output(self) -> None:
+        """Send what the job wrote since the last time."""
+        if self._folder is None:
+            return
+        for stream in self._read:
+            with contextlib.suppress(OSError), open(f"{self._folder}/{stream}", "rb") as file:
+                file.seek(self._read[stream])
+                while piece := file.read(_CHUNK):
+                    self.report(["output", stream, self._read[stream], piece])
+                    self._read[stream] += len(piece)
+
+    def end(self, ended: Ended) -> None:
+        """Report the end, which is the last report."""
+        self.send_output()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        if self.abandoned is None:
+            self.report(["ended", ended.record, ended.why])
+        else:
+            self.report(["ended", None, self.abandoned])
+
+
+class ReportedTask:
+    """A task on the runner's side: takes what is reported of it."""
+
+    def __init__(self, number: int, logs: Mapping[str, str]) -> None:
+        """`logs` are the paths of stdout and stderr."""
+        self.number = number
+        self.logs = logs
+
+    def take(self, report: list[Any], journal: RunJournal) -> None:
+        """Take lines of the journal, or output."""
+        kind, *content = report
+        if kind == "begin":
+            journal.begin(*content)
+        elif kind == "append":
+            journal.append(content[0], *content[1])
+        elif kind == "output":
+            self._write(*content)
+
+    def _write(self, stream: str, offset: int, piece: bytes) -> None:
+        """Output of the job, at its place: pieces that come again change nothing."""
+        path = self.logs[stream]
+        descriptor = open_or_create(path, access_like(os.path.dirname(path)), os.O_WRONLY)
+        try:
+            os.pwrite(descriptor, piece, offset)
+        finally:
+            os.close(descriptor)
