@@ -16,8 +16,8 @@ _ANSWER = 60.0
 """Seconds in which a node starts a worker and answers."""
 
 
-def connect(address: str) -> str:
-    """Become a driver of the cluster; its address. LaunchError, in one line, when that cannot be."""
+def connect(address: str, runtime_env: dict[str, Any]) -> str:
+    """Become a driver of the cluster, with this environment for its workers; its address. LaunchError, in one line, when that cannot be."""
     try:
         import ray
     except ImportError as error:
@@ -29,7 +29,9 @@ def connect(address: str) -> str:
     if address != "auto":
         _knock(address)
     try:
-        context = ray.init(address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+        context = ray.init(
+            address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR", runtime_env=runtime_env or None
+        )
     except Exception as error:  # noqa: BLE001 - Ray raises many kinds
         raise LaunchError(_explain(address, error)) from None
     return str(context.address_info["gcs_address"])

@@ -39,7 +39,6 @@ class Driver:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._out: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        self._runtime_env: dict[str, Any] = {}
         self._remote: Any = None
         self._mailbox: Any = None
         self._refs: dict[str, Any] = {}
@@ -49,7 +48,7 @@ class Driver:
     def serve(self) -> None:
         """Until the runner says `close`, or is gone."""
         calls: dict[str, Callable[..., Any]] = {
-            "connect": self.connect,
+            "connect": cluster.connect,
             "check": cluster.check_nodes,
             "nodes": cluster.nodes,
             "open": self.open,
@@ -69,10 +68,6 @@ class Driver:
                 self._out.put(("refused", str(error)))
             except Exception as error:  # noqa: BLE001 - the runner says it in one line
                 self._out.put(("refused", f"{type(error).__name__}: {cluster.in_short(error)}"))
-
-    def connect(self, address: str, runtime_env: Mapping[str, Any]) -> str:
-        self._runtime_env = dict(runtime_env)
-        return cluster.connect(address)
 
     def open(self, key: str) -> dict[str, str]:
         """Get ready to run tasks; by what comes back, a later driver knows whether this one still lives."""
@@ -103,8 +98,6 @@ class Driver:
                 options["memory"] = int(need["memory_bytes"])
             if need.get("gpus"):
                 options["num_gpus"] = need["gpus"]
-            if self._runtime_env:
-                options["runtime_env"] = self._runtime_env
             self._refs[order.id] = ref = self._remote.options(**options).remote(order)
             ref.future().add_done_callback(lambda future: self._finished(order.id, future))
         except Exception as error:  # noqa: BLE001 - what is wrong with one task is not the others' concern

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys
@@ -46,8 +47,11 @@ class DriverProcess:
         self._said: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         self._on_event: Callable[..., None] = lambda *event: None
         self._is_closed = False
+        # Signals are for the thread of the runner that waits for them, which blocks them only after this.
+        given = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         for target in (self._listen, self._hear):
             threading.Thread(target=target, name="jobmeter-ray", daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, given)
         weakref.finalize(self, _end, self._socket, self._process)
 
     def ask(self, kind: str, *arguments: Any) -> Any:
