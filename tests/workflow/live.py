@@ -29,7 +29,7 @@ ON_BOTH_ENGINES = pytest.mark.parametrize("place", ["local", "pipe"], indirect=T
 """Runs a test on the local engine, and on one whose jobs run in other processes."""
 
 ON_EVERY_ENGINE = pytest.mark.parametrize("place", ["local", "pipe", "celery", "ray"], indirect=True)
-"""Runs a test on every engine, also on one behind a broker, whose jobs go on when their runner is killed, and on Ray."""
+"""Runs a test on every engine: also behind a broker, where jobs go on when their runner is killed, and on Ray."""
 
 
 class Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jobmeter.api.options import measure_options, requirement_of, warn
 from jobmeter.api.results import Run, stored_windows
@@ -12,6 +12,7 @@ from jobmeter.light_typing import TYPE_CHECKING, Any
 from jobmeter.meter.watch import Window
 from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.session.block import Block
+from jobmeter.session.block_steps import Awaited, count_steps
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -94,33 +95,6 @@ class BlockMeter:
     ) -> None:
         self.__exit__(kind, error, traceback)
 
-    def _steps(self, iterator: Any) -> Generator[Any, Any, Any]:
-        """Pass on what a generator or coroutine yields, and count the time within it alone."""
-        send: Callable[[], Any] = functools.partial(iterator.send, None)
-        while True:
-            self._block.clock.enter_step()
-            try:
-                item = send()
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                self._block.clock.leave_step()
-            try:
-                send = functools.partial(iterator.send, (yield item))
-            except GeneratorExit:
-                iterator.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - it is for the generator to handle
-                send = functools.partial(iterator.throw, error)
-
-
-class _Awaited:
-    def __init__(self, steps: Generator[Any, Any, Any]) -> None:
-        self._steps = steps
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self._steps
-
 
 def measure(
     name: str | None = None,
@@ -195,7 +169,7 @@ def _wrap(function: Callable[..., Any], name: str | None, options: Mapping[str, 
         @functools.wraps(function)
         async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
             with meter(stepped=True) as block:
-                return await _Awaited(block._steps(function(*args, **kwargs)))
+                return await Awaited(count_steps(block._block, function(*args, **kwargs)))
 
         return call_coroutine
     if inspect.isgeneratorfunction(function):
@@ -203,7 +177,7 @@ def _wrap(function: Callable[..., Any], name: str | None, options: Mapping[str, 
         @functools.wraps(function)
         def call_generator(*args: Any, **kwargs: Any) -> Any:
             with meter(stepped=True) as block:
-                return (yield from block._steps(function(*args, **kwargs)))
+                return (yield from count_steps(block._block, function(*args, **kwargs)))
 
         return call_generator
 
@@ -224,7 +198,7 @@ def _wrap_async_generator(function: Callable[..., Any], meter: Callable[..., Blo
             try:
                 while True:
                     try:
-                        item = await _Awaited(block._steps(step.__await__()))
+                        item = await Awaited(count_steps(block._block, step.__await__()))
                     except StopAsyncIteration:
                         return
                     try:

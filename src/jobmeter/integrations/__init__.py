@@ -1,1 +1,1 @@
-"""Where jobmeter takes part in other programs: pytest, notebooks, Celery workers."""
+"""Where jobmeter takes part in other programs: pytest, notebooks, Celery workers, Ray."""

@@ -190,7 +190,8 @@ def test_a_requirement_larger_than_any_node_is_refused_before_anything_starts(pl
         "run",
         str(place.write(
             "name: large\nresource_requirements: [{name: large, num_cpus: 3}]\n"
-            "jobs: [{name: wide, command: touch begun, resource_requirements: large}, {name: small, command: touch begun}]\n"
+            "jobs:\n- {name: wide, command: touch begun, resource_requirements: large}\n"
+            "- {name: small, command: touch begun}\n"
         )),
     )  # fmt: skip
     assert (2, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr

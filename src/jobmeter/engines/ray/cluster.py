@@ -17,7 +17,10 @@ _ANSWER = 60.0
 
 
 def connect(address: str, runtime_env: dict[str, Any]) -> str:
-    """Become a driver of the cluster, with this environment for its workers; its address. LaunchError, in one line, when that cannot be."""
+    """Become a driver of the cluster, with this environment for its workers; its address.
+
+    LaunchError, in one line, when that cannot be.
+    """
     try:
         import ray
     except ImportError as error:
@@ -104,12 +107,12 @@ def on_every_node(function: Any, *arguments: Any) -> tuple[dict[NodeInfo, Any], 
 
 
 def in_short(error: BaseException) -> str:
-    """The line of an error of Ray's that says most."""
+    """The sentence of an error of Ray's that says most."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = getattr(error, "cause", None)
     if cause is not None:
         return f"{type(cause).__name__}: {cause}".splitlines()[0]
-    return lines[0] if lines else type(error).__name__
+    return lines[0].partition(". ")[0].rstrip(".") if lines else type(error).__name__
 
 
 def check_nodes(runtimes: Iterable[str]) -> list[str]:

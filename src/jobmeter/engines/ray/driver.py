@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _LOOK = 2.0
 """Seconds between two looks at which nodes there are."""
+_UNAVAILABLE = 10.0
+"""Seconds for which the mailbox may be out of reach."""
 _DRIVER_ENDS = 60.0
 """Seconds in which Ray notices that a driver is gone."""
 
@@ -150,10 +152,18 @@ class Driver:
 
     def _take_reports(self) -> None:
         import ray
+        from ray.exceptions import ActorUnavailableError
 
+        last = time.monotonic()
         while True:
-            for task, first, reports in ray.get(self._mailbox.take.remote()):
-                self._out.put(("reports", task, first, reports))
+            try:
+                for task, first, reports in ray.get(self._mailbox.take.remote()):
+                    self._out.put(("reports", task, first, reports))
+                last = time.monotonic()
+            except ActorUnavailableError:
+                if time.monotonic() - last > _UNAVAILABLE:
+                    raise
+                time.sleep(0.2)
 
     def _watch_nodes(self) -> None:
         seen = None
@@ -168,7 +178,7 @@ class Driver:
         try:
             run()
         except Exception as error:  # noqa: BLE001 - nobody would ever look at what this thread raises
-            self._out.put(("broke", cluster.in_short(error)))
+            self._out.put(("broke", f"its head, or the node of this runner, does not answer ({type(error).__name__})"))
 
     def _send_all(self) -> None:
         while True:

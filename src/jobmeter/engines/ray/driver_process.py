@@ -87,8 +87,8 @@ class DriverProcess:
                 self._answers.put(message)
             else:
                 self._on_event(*message)
-        why = self._last_words()
-        self._answers.put(("refused", why))
+        why = "the process that is connected with it ended"
+        self._answers.put(("refused", f"{why}: {self._last_words()}"))
         if not self._is_closed:
             self._on_event("gone", why)
 

@@ -208,7 +208,7 @@ class RayEngine:
             self._is_gone = True
             self._receiver.broke(
                 LaunchError(
-                    f"the Ray cluster at {self._address} is lost: {says or 'its driver ended'}. "
+                    f"the Ray cluster at {self._address} is lost: {says}. "
                     "When there is one again: jobmeter workflow resume"
                 )
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -16,10 +17,14 @@ from jobmeter.engines.ray.mailbox import Batch
 from jobmeter.engines.ray.protocol import NAMESPACE, PROTOCOL, SLOW_TICK, TICK, Order, mailbox_name
 from jobmeter.engines.reporting_task import ReportingTask
 from jobmeter.journal.writer import RunJournal
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.launch.leftover_jobs import identity_of
 from jobmeter.session.command import own_environment
 
 _MOST_BYTES = 1 << 20
 """Output that a task keeps to itself before it sends it."""
+_LOOK = 0.5
+"""Seconds between two looks whether the node still lives."""
 
 
 def run_order(order: Order) -> tuple[int, list[list[Any]]]:
@@ -48,7 +53,8 @@ class NodeTask(ReportingTask):
         self._sent = 0
         self._bytes = 0
         self._waiting: list[list[Any]] = [["node", node]]
-        self._last_put: Any = None
+        self._on_its_way: tuple[Batch, int, Any] | None = None
+        self.is_cut_off = False  # nobody takes reports any more
 
     def report(self, report: list[Any]) -> None:
         with self._lock:
@@ -60,23 +66,42 @@ class NodeTask(ReportingTask):
 
     def send(self) -> None:
         """Send what waits; returns when what was sent before has arrived."""
+        from ray.exceptions import RayError
+
         with self._lock:
-            if not self._waiting:
-                return
-            if self._last_put is not None:
-                # Not `ray.get`: that would give the CPUs of this task to others while it waits.
-                self._last_put.result()
-            batch: Batch = (self.id, self._sent, self._waiting)
-            self._last_put = self._mailbox.put.remote(batch, self._bytes).future()
+            try:
+                self._await_arrival()
+                if self._waiting and not self.is_cut_off:
+                    self._put((self.id, self._sent, self._waiting), self._bytes)
+            except RayError:
+                self.is_cut_off = True
             self._sent += len(self._waiting)
             self._waiting, self._bytes = [], 0
+
+    def _await_arrival(self) -> None:
+        from ray.exceptions import ActorUnavailableError
+
+        while self._on_its_way is not None:
+            batch, size, arrival = self._on_its_way
+            try:
+                # Not `ray.get`: that would give the CPUs of this task to others while it waits.
+                arrival.result()
+                self._on_its_way = None
+            except ActorUnavailableError:
+                time.sleep(TICK)
+                self._put(batch, size)  # reports that come twice are taken once
+
+    def _put(self, batch: Batch, size: int) -> None:
+        self._on_its_way = (batch, size, self._mailbox.put.remote(batch, size).future())
 
     def end(self, ended: Ended) -> None:
         super().end(ended)
         self.ended.set()
 
     def rest(self) -> tuple[int, list[list[Any]]]:
-        """What was not sent."""
+        """What was not sent, once the rest has arrived."""
+        with self._lock, contextlib.suppress(Exception):  # who does not take reports does not take these
+            self._await_arrival()
         with self._lock:
             return self._sent, self._waiting
 
@@ -97,7 +122,8 @@ class NodeTasks(LocalEngine):
         self._known_cancels: dict[str | None, bool] = {}
         self._cancel_lock = threading.Lock()
         self.open(self)
-        threading.Thread(target=self._heed_cancels, name="jobmeter-cancels", daemon=True).start()
+        for target in (self._heed_cancels, _end_with_the_node):
+            threading.Thread(target=target, name="jobmeter-ray", daemon=True).start()
 
     def run(self, order: Order) -> tuple[int, list[list[Any]]]:
         self._number += 1
@@ -121,6 +147,8 @@ class NodeTasks(LocalEngine):
                 if task.ended.wait(TICK if passed < 2 * SLOW_TICK else SLOW_TICK):
                     return
                 self._report_progress(task)
+                if task.is_cut_off:
+                    self.cancel(self._number, at_once=True)
             except KeyboardInterrupt:
                 # Ray cancels a task that waits; this one had begun meanwhile.
                 self.cancel(self._number)
@@ -184,6 +212,16 @@ class NodeTasks(LocalEngine):
     def warn(self, message: str) -> None:
         if self._task is not None:
             self._task.report(["warn", message])
+
+
+def _end_with_the_node() -> None:
+    """End this worker when its node has died, which Ray does only after its task; its guard then ends the job."""
+    pid = int(os.environ.get("RAY_RAYLET_PID", 0))
+    node = identity_of(THIS_MACHINE, pid) if pid else None
+    while node is not None:
+        time.sleep(_LOOK)
+        if identity_of(THIS_MACHINE, pid) != node:
+            os._exit(1)
 
 
 def _placed(order: Order) -> Task:

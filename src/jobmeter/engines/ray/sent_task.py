@@ -25,8 +25,8 @@ class SentTask(ReportedTask):
         self._early: dict[int, list[Any]] = {}
 
     def in_order(self, first: int, reports: list[list[Any]]) -> Iterator[list[Any]]:
-        """The reports that can be taken now; those after a gap wait."""
-        self._early.update(enumerate(reports, first))
+        """The reports that can be taken now; those after a gap wait, and those that come again are left out."""
+        self._early.update((number, report) for number, report in enumerate(reports, first) if number >= self._received)
         while self._received in self._early:
             report = self._early.pop(self._received)
             self._received += 1

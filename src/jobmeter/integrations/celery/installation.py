@@ -11,7 +11,7 @@ from jobmeter.api.options import measure_options
 from jobmeter.errors import JobmeterError, UsageError, quote
 from jobmeter.integrations.celery.requirement import TaskRequirements
 from jobmeter.integrations.celery.task_usage import PLACES
-from jobmeter.integrations.celery.warnings import Warnings
+from jobmeter.integrations.warnings import Warnings
 from jobmeter.store_access import make_store_directory
 from jobmeter.suggestion import suggest
 

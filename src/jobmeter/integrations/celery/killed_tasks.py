@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobmeter.errors import StoreError
 from jobmeter.integrations.celery.requirement import NOTHING
 from jobmeter.integrations.celery.task_labels import STATE, TASK_ID, labels_of
-from jobmeter.integrations.celery.warnings import Warnings
+from jobmeter.integrations.warnings import Warnings
 from jobmeter.journal.open_runs import find_runs
 from jobmeter.journal.reader import Journal, read_journal
 from jobmeter.journal.writer import append_to_journal

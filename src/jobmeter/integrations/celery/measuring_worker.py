@@ -16,7 +16,7 @@ from jobmeter.integrations.celery.measured_request import measured_request
 from jobmeter.integrations.celery.requirement import TaskRequirements
 from jobmeter.integrations.celery.task_meter import TaskMeter, pool_name
 from jobmeter.integrations.celery.task_usage import UsageReport
-from jobmeter.integrations.celery.warnings import Warnings
+from jobmeter.integrations.warnings import Warnings
 from jobmeter.model import Outcome, Status
 from jobmeter.session.measuring import MeasureOptions
 

@@ -11,7 +11,7 @@ from jobmeter.integrations.celery.killed_tasks import signal_of_exit
 from jobmeter.integrations.celery.requirement import TaskRequirements
 from jobmeter.integrations.celery.task_labels import STATE, labels_of
 from jobmeter.integrations.celery.task_usage import UsageReport
-from jobmeter.integrations.celery.warnings import Warnings
+from jobmeter.integrations.warnings import Warnings
 from jobmeter.model import Outcome, Status
 from jobmeter.session.block import Block
 from jobmeter.session.enclosing_run import EnclosingRun

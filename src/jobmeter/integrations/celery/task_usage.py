@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.integrations.celery.warnings import Warnings
+from jobmeter.integrations.warnings import Warnings
 from jobmeter.journal.lines import parse_line
 from jobmeter.session.block import Block
 

@@ -1,4 +1,4 @@
-"""What goes wrong with measuring, in the log of the worker: each message once, and never as a failure of a task."""
+"""What goes wrong with measuring, in the log of the program: each message once, and never as a failure of its work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 _MOST = 100
-"""Different messages; a worker runs for months."""
+"""Different messages; a program may run for months."""
 
 
 class Warnings:
