@@ -8,6 +8,7 @@ stdin does: also when the tests are killed.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -92,8 +93,10 @@ class RayCluster:
         try:
             self._process.wait(timeout=LONG)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # agents of nodes that were killed live on
         self._process.stdout.close()
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)

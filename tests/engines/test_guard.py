@@ -89,3 +89,20 @@ def test_jobs_end_when_their_runner_is_killed_and_their_shepherd_was_before(plac
         assert lives(pid)
         runner.communicate(b"\n")
         wait_for(lambda: not lives(pid), "the end of the job")
+
+
+def test_a_detached_guard_outlives_whoever_kills_all_children_of_the_runner(place: Place) -> None:
+    runner = RUNNER.replace("Guard()", "Guard(detached=True)").replace(
+        'if sys.argv[1] == "killed":',
+        """
+for child in open(f"/proc/self/task/{os.getpid()}/children").read().split():
+    os.kill(int(child), signal.SIGKILL)
+if sys.argv[1] == "killed":""",
+    )
+    with owned(JOB.format(place.folder)) as jobs:
+        (pid,) = map(int, place.await_lines("pids", 1))
+        words = line_of(jobs.jobs[0])[1:].split()
+        subprocess.run([sys.executable, "-c", runner, "leaves", *words], check=True)
+        assert lives(pid)
+        subprocess.run([sys.executable, "-c", runner, "killed", *words], check=False)
+        wait_for(lambda: not lives(pid), "the end of the job")

@@ -22,13 +22,16 @@ from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.procfs import Identity
 from jobmeter.launch.leftover_jobs import LeftJob, end_jobs, identity_of
 
+DETACH = "--detach"
+
 
 class Guard:
     """The runner's side: `add` a job before it runs, `remove` it when it is over. Any thread may."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, detached: bool = False) -> None:
+        """`detached`: it is no child of this process, whose children others may kill when it ends, as Ray does."""
         self._process = subprocess.Popen(
-            [sys.executable, "-S", "-E", __file__],
+            [sys.executable, "-S", "-E", __file__, *([DETACH] if detached else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -36,6 +39,8 @@ class Guard:
             # Not in our group: Ctrl-C, or the kill of a whole group, must not end it before us.
             start_new_session=True,
         )
+        if detached:
+            self._process.wait()  # the guard is a child of that one
 
     def add(self, shepherd: int, main: int, group: str | None = None) -> None:
         self._say(f"+{shepherd} {main} {group or ''}\n")
@@ -91,6 +96,8 @@ def _job(shepherd: int, main: int, group: str) -> LeftJob:
 
 
 def main() -> None:
+    if DETACH in sys.argv and os.fork():
+        os._exit(0)
     left = watch(sys.stdin)
     if left.containers:
         # Found by their labels. Without -S: the client of the engines is no part of the standard library.

@@ -41,6 +41,7 @@ class LocalEngine:
 
     options: Sequence[EngineOption] = ()
     capabilities = Capabilities()
+    is_in_a_worker = False  # of another program, which kills the children of its workers
 
     def __init__(self, options: Mapping[str, str] = {}) -> None:
         """It has no options."""
@@ -72,7 +73,7 @@ class LocalEngine:
         self._threads = ThreadPoolExecutor(self._descriptors.jobs, thread_name_prefix="jobmeter-task")
         try:
             self._threads.submit(int)  # so that there is one, whatever comes
-            self._guard = Guard()
+            self._guard = Guard(detached=self.is_in_a_worker)
         except (OSError, RuntimeError) as error:
             self._threads.shutdown(wait=False)
             self._descriptors.restore()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,9 @@ def test_resume_ends_what_neither_ray_nor_a_guard_could(place: RayPlace, cluster
     node = cluster.add_node(num_cpus=1)
     runner = place.start_run(JOBS)
     pid = started(place)
-    for guard in _guards():
-        if str(place.folder) in _environment(pid) and _started_by_same_worker(guard, pid):
-            os.kill(guard, 9)
+    worker = _parent(_parent(pid))
+    os.kill(_guard_of(worker), signal.SIGKILL)
+    os.kill(worker, signal.SIGSTOP)  # so that it cannot end its job itself
     kill(runner)
     (place.folder / "end").touch()
     done = place.call("resume", "many")
@@ -105,28 +106,21 @@ def test_resume_ends_what_neither_ray_nor_a_guard_could(place: RayPlace, cluster
     cluster.remove_node(node)
 
 
-def _guards() -> list[int]:
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if b"engines/guard.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(int(pid))
-        except OSError:
-            continue
-    return found
-
-
-def _environment(pid: int) -> str:
-    return Path(f"/proc/{pid}/environ").read_text(errors="replace")
-
-
 def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def _started_by_same_worker(guard: int, job: int) -> bool:
-    """The worker is the parent of the guard, and of the job's shepherd."""
-    return _parent(guard) == _parent(_parent(job))
+def _guard_of(worker: int) -> int:
+    """The guard reads from a pipe of the worker."""
+    pipes = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{worker}/fd") if os.path.islink(entry.path)}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            is_guard = b"engines/guard.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            if is_guard and os.readlink(f"/proc/{pid}/fd/0") in pipes:
+                return int(pid)
+        except OSError:
+            continue
+    raise AssertionError(f"{worker} has no guard")
 
 
 def test_a_head_that_is_lost_ends_the_run_with_one_line_and_resume_works_on_another_cluster(tmp_path: Path) -> None:

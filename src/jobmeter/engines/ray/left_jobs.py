@@ -15,7 +15,8 @@ from typing import Any
 from jobmeter.engines.contract import Token
 from jobmeter.engines.local import left_job
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.launch.leftover_jobs import end_jobs
+from jobmeter.kernel.procfs import Identity
+from jobmeter.launch.leftover_jobs import end_jobs, identity_of
 
 
 def _folder() -> str:
@@ -44,15 +45,10 @@ class NotedJob:
 def end_left(keys: Collection[str]) -> int:
     """End what is left here of the jobs of engines with these keys; returns how many still ran."""
     tokens = []
-    try:
-        names = os.listdir(_folder()) if os.stat(_folder()).st_uid == os.getuid() else []
-    except OSError:
-        return 0
-    for name in names:
+    for name in _names():
         if name.partition(".")[0] in keys:
-            tokens.append(_read(f"{_folder()}/{name}"))
-            with contextlib.suppress(OSError):
-                os.unlink(f"{_folder()}/{name}")
+            tokens.append(_read(name))
+            _remove(name)
     if any(token.get("container") for token in tokens):
         from jobmeter.launch.container.leftovers import clean
 
@@ -60,10 +56,34 @@ def end_left(keys: Collection[str]) -> int:
     return end_jobs(THIS_MACHINE, [left_job(token) for token in tokens if "shepherd" in token])
 
 
-def _read(path: str) -> dict[str, Any]:
+def forget_ended() -> None:
+    """Remove the files of workers that were killed, and whose jobs have ended."""
+    for name in _names():
+        worker = name.split(".")[1]
+        if not worker.isdigit() or identity_of(THIS_MACHINE, int(worker)) is None:
+            token = _read(name)
+            known = [Identity(*token[each]) for each in ("shepherd", "main") if each in token]
+            if not any(identity_of(THIS_MACHINE, each.pid) == each for each in known) and "container" not in token:
+                _remove(name)
+
+
+def _names() -> list[str]:
     try:
-        with open(path, encoding="utf-8") as file:
+        names = os.listdir(_folder()) if os.stat(_folder()).st_uid == os.getuid() else []
+    except OSError:
+        return []
+    return [name for name in names if name.endswith(".json")]
+
+
+def _read(name: str) -> dict[str, Any]:
+    try:
+        with open(f"{_folder()}/{name}", encoding="utf-8") as file:
             token: dict[str, Any] = json.load(file)
             return token
     except (OSError, ValueError):
         return {}
+
+
+def _remove(name: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(f"{_folder()}/{name}")

@@ -12,7 +12,7 @@ from typing import Any
 from jobmeter.engines.contract import Ended, Task, Token
 from jobmeter.engines.devices import Devices
 from jobmeter.engines.local import LocalEngine
-from jobmeter.engines.ray.left_jobs import NotedJob
+from jobmeter.engines.ray.left_jobs import NotedJob, forget_ended
 from jobmeter.engines.ray.mailbox import Batch
 from jobmeter.engines.ray.protocol import NAMESPACE, PROTOCOL, SLOW_TICK, TICK, Order, mailbox_name
 from jobmeter.engines.reporting_task import ReportingTask
@@ -109,6 +109,8 @@ class NodeTask(ReportingTask):
 class NodeTasks(LocalEngine):
     """Runs tasks for one driver, one at a time. It is the receiver of their ends."""
 
+    is_in_a_worker = True
+
     def __init__(self, key: str) -> None:
         import ray
 
@@ -116,6 +118,7 @@ class NodeTasks(LocalEngine):
         self._mailbox = ray.get_actor(mailbox_name(key), namespace=NAMESPACE)
         context = ray.get_runtime_context()
         self._node = f"{os.uname().nodename} ({context.get_node_id()[:8]})"
+        forget_ended()
         self._noted = NotedJob(key)
         self._task: NodeTask | None = None
         self._number = 0
