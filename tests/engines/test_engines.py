@@ -65,7 +65,7 @@ def test_an_unknown_engine_is_refused_with_the_nearest_name(shell: Shell) -> Non
     for given, hint in (
         ("lokal", "Did you mean 'local'?"),
         ("pip", "Did you mean 'pipe'?"),
-        ("x", "local, celery, pipe."),
+        ("x", "local, celery, ray, pipe."),
     ):
         done = shell.run(given)
         assert 2 == done.returncode
