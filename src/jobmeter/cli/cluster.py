@@ -27,6 +27,10 @@ _IDLE_SAMPLES = 2
 """How often in a row nothing must run for the cluster to be idle."""
 
 
+_FIRST_GAP = 0.5
+"""Seconds between the first samples while a command runs."""
+
+
 class _Stopped(Exception):
     """A signal says that it is enough."""
 
@@ -119,9 +123,10 @@ def _poll_until(monitor: ClusterMonitor, options: argparse.Namespace) -> None:
 
 
 def _poll_while(monitor: ClusterMonitor, job: subprocess.Popen[bytes]) -> int:
+    """Poll until the command ends. Densely at first: it may be short."""
     while True:
         try:
-            code = job.wait(monitor.interval)
+            code = job.wait(min(monitor.interval, max(_FIRST_GAP, monitor.history.seconds / 10)))
         except subprocess.TimeoutExpired:
             monitor.poll()
             continue

@@ -15,6 +15,7 @@ from jobmeter.cli.shared.live_terminal import PassingTerminal, quiet_control_key
 from jobmeter.report.cluster.text import amount
 from jobmeter.report.table import styled_lines
 from jobmeter.report.table_layout import Column, lay_out
+from jobmeter.report.wrapping import wrap
 from jobmeter.terminal import printable
 from jobmeter.units import share_text, text
 
@@ -75,7 +76,7 @@ def screen_lines(monitor: ClusterMonitor, width: int, height: int) -> list[Text]
     history = monitor.history
     sample = history.samples[-1]
     whole = cluster_values(sample, history.nodes)
-    rows = [_row(history.nodes[node].name, values) for node, values in sample.nodes.items()]
+    rows = sorted(_row(history.nodes[node].name, values) for node, values in sample.nodes.items())
     if len(rows) > 1:
         rows.append(_row("all", whole))
     shown = [at for at, column in enumerate(_COLUMNS) if column.essential or any(row[at] for row in rows)]
@@ -84,7 +85,8 @@ def screen_lines(monitor: ClusterMonitor, width: int, height: int) -> list[Text]
     lines += list(styled_lines(layout, _style, has_total=len(rows) > 1))
     for finding in monitor.findings()[:_MOST_FINDINGS]:
         style = "red" if finding.severity == "problem" else "yellow"
-        lines.append(Text(printable(f"{finding.seen}: {finding.action}"), style=style))
+        words = printable(f"{finding.seen}: {finding.action}")
+        lines += [Text(line, style=style) for line in wrap(words, width, 2)]
     for line in lines:
         line.no_wrap = True
         line.truncate(width, overflow="ellipsis")

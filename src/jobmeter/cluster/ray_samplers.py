@@ -43,10 +43,6 @@ class Samplers:
         self._gone_cpu = 0.0
         self._answered = False
 
-    @property
-    def count(self) -> int:
-        return len(self._samplers)
-
     def name(self, node: str) -> str:
         """For people: its host, with the beginning of its id where several nodes are, or were, on one host."""
         host = self._hosts.get(node) or node[:8]

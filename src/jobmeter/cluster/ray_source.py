@@ -10,6 +10,7 @@ from jobmeter.cluster.contract import LostNode, NodeState, Observation
 from jobmeter.cluster.node_sampler import NodeReading
 from jobmeter.cluster.ray_capacity import SampledNode, capacities
 from jobmeter.cluster.ray_connection import Connection
+from jobmeter.cluster.ray_sampler import JobmeterSampler
 from jobmeter.cluster.ray_samplers import Samplers
 from jobmeter.cluster.ray_tasks import TaskNames, TaskTable, resource_values, task_of, task_table
 from jobmeter.errors import LaunchError
@@ -121,7 +122,7 @@ class RaySource:
     def _states(self, nodes: set[str], scopes: Mapping[str, Any]) -> dict[str, NodeState]:
         return {
             node: NodeState(node, self._samplers.name(node), self._samplers.host(node), scopes[node].scope)
-            for node in nodes
+            for node in sorted(nodes, key=self._samplers.name)
         }
 
     def _add_tasks(self, tasks: dict[str, dict[str, float]], node: str, reading: NodeReading) -> None:
@@ -161,7 +162,8 @@ class RaySource:
             alive = state.actors(actor_state_name="ALIVE")
         except Exception:  # noqa: BLE001 - their number is not worth losing a sample
             return {}
-        return {"actors": float(max(len(alive) - self._samplers.count, 0))}
+        # Samplers, also those of other monitors, are no part of what is watched.
+        return {"actors": float(sum(each.get("ActorClassName") != JobmeterSampler.__name__ for each in alive.values()))}
 
     def cpu_seconds(self) -> float:
         return self._samplers.cpu_seconds()

@@ -92,6 +92,8 @@ def _cell(figure: FigureOverTime | None, statistic: str) -> str:
 
 def amount(value: float) -> str:
     """A number of CPUs and the like, with as many decimals as mean something."""
+    if 0 < value < 0.005:
+        return "< 0.01"
     return text(round(value, 2 if abs(value) < 10 else 1), "count")
 
 
