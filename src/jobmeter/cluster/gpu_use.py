@@ -27,7 +27,7 @@ class GpuUse:
             threading.Thread(target=self._serve, name="jobmeter-gpus", daemon=True).start()
 
     def read(self) -> dict[str, float]:
-        """`used_gpus` and their memory; nothing while the driver does not answer."""
+        """`used_gpus`, how many there are, and their memory; nothing while the driver does not answer."""
         if not self._present:
             return {}
         self._answered.clear()
@@ -60,7 +60,7 @@ class GpuUse:
                 busy += [] if reading.busy_percent is None else [reading.busy_percent]
                 used += [] if reading.memory_used is None else [reading.memory_used]
                 total += [] if reading.memory_total is None else [reading.memory_total]
-            values: dict[str, float] = {}
+            values: dict[str, float] = {"capacity_gpus": float(len(gpus))}
             if busy:
                 values["used_gpus"] = sum(busy) / 100
             if used and total:

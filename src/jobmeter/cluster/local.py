@@ -8,9 +8,7 @@ from collections.abc import Callable
 from jobmeter.analyse.cluster.model import Values
 from jobmeter.cluster.contract import NodeState, Observation
 from jobmeter.cluster.node_sampler import NodeSampler
-from jobmeter.engines.machine_capacity import gpu_count
 from jobmeter.errors import StoreError
-from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.model import Status
 from jobmeter.store import Selection, Store, open_store
 
@@ -34,6 +32,7 @@ class LocalSource:
 
     def open(self) -> str:
         self._sampler = NodeSampler()
+        self._sampler.wait_for_gpus()
         self._facts = self._sampler.facts()
         if self._location is None or not os.path.isdir(self._location):
             self.notes.append("without a store it is not known what running jobs request")
@@ -52,8 +51,8 @@ class LocalSource:
         values["capacity_cpus"] = values["total_cpus"] = self._facts.host_cpus
         if self._facts.host_memory_bytes is not None:
             values["capacity_memory_bytes"] = values["total_memory_bytes"] = self._facts.host_memory_bytes
-        if gpus := gpu_count(THIS_MACHINE):
-            values["total_gpus"] = float(gpus)
+        if "capacity_gpus" in values:
+            values["total_gpus"] = values["capacity_gpus"]
         tasks: dict[str, dict[str, float]] = {}
         requests: dict[str, Values] = {}
         running = 0

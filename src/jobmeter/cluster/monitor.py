@@ -14,6 +14,7 @@ from jobmeter.analyse.cluster.report import cluster_report
 from jobmeter.analyse.cluster.thresholds import DEFAULT, Thresholds
 from jobmeter.atomic_file import replacing
 from jobmeter.byte_text import json_text
+from jobmeter.cluster import ENGINES
 from jobmeter.cluster.contract import ClusterSource, Observation
 from jobmeter.cluster.storage import SampleFile
 from jobmeter.errors import JobmeterError, UsageError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from jobmeter.record.cluster_types import ClusterReport
 
 Warn = Callable[[str], None]
-ENGINES = ("local", "ray")
 
 
 class ClusterMonitor:

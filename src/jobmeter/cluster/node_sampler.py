@@ -13,6 +13,9 @@ from jobmeter.kernel.cgroup.limits import cpus_allowed, memory_allowed
 from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 
+_DRIVER_STARTS = 5.0
+"""Seconds that the driver of GPUs may take."""
+
 
 class NodeFacts(NamedTuple):
     """What does not change of a node."""
@@ -53,6 +56,10 @@ class NodeSampler:
         self._gpus = GpuUse(machine)
         self._below = None if root is None else ProcessesBelow(machine, root)
         self._spill_directories = spill_directories
+
+    def wait_for_gpus(self) -> None:
+        """Wait until the driver of the GPUs has started, if there is one: else the first samples have none of them."""
+        self._gpus.wait_until_ready(_DRIVER_STARTS)
 
     def facts(self) -> NodeFacts:
         try:

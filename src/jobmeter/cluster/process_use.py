@@ -56,7 +56,7 @@ class ProcessesBelow:
         present = [each for each in (self._tree.root, *self._tree.members.values()) if each.present]
         self._accounts = {process.identity: self._account(process) for process in present}
         branches = self._branches(present)
-        waits = {process.identity: wait for process in present if (wait := self._waited(process, span)) is not None}
+        waits = {process.identity: self._waited(process, span) for process in present}
         values = self._values(None, present, self._ledger, span, waits)
         used = []
         for root, processes in branches.items():
@@ -73,7 +73,7 @@ class ProcessesBelow:
         processes: list[Process],
         ledger: Ledger,
         span: float,
-        waits: dict[Identity, float],
+        waits: dict[Identity, float | None],
     ) -> dict[str, float]:
         totals = ledger.update({process.identity: self._accounts[process.identity] for process in processes})
         before = self._totals.get(key)
@@ -88,7 +88,9 @@ class ProcessesBelow:
             values["used_cpus"] = ticks / TICKS_PER_SECOND / span
             values["disk_read_bytes_per_second"] = read / span
             values["disk_write_bytes_per_second"] = written / span
-            values["waited_cpus"] = sum(waits.get(process.identity, 0.0) for process in processes)
+            waited = [waits[process.identity] for process in processes]
+            if None not in waited:
+                values["waited_cpus"] = sum(filter(None, waited))
         return values
 
     def _branches(self, present: list[Process]) -> dict[Identity, list[Process]]:
@@ -137,13 +139,16 @@ class ProcessesBelow:
         return own
 
     def _waited(self, process: Process, span: float) -> float | None:
-        """CPUs' worth of waiting for one; of processes that hardly run it is not read."""
+        """CPUs' worth of waiting for one; of processes that hardly ran it is not read, and is 0.
+
+        None when it is not known: of those that did not run before, for this once.
+        """
         identity, ticks = process.identity, process.stat.user + process.stat.system
         ran = ticks - self._ticks.get(identity, 0)
         self._ticks[identity] = ticks
         before = self._delays.pop(identity, None)
         if not process.alive or span <= 0 or ran < _BUSY * span * TICKS_PER_SECOND:
-            return None
+            return 0.0
         delay = 0
         try:
             for thread in procfs.thread_ids(self._machine, identity.pid):

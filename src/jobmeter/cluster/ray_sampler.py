@@ -17,6 +17,7 @@ class JobmeterSampler:
         # Where Ray puts objects that do not fit into the object store, unless it is configured otherwise.
         spilled = (f"{session_directory}/ray_spilled_objects_{node_id}",)
         self._sampler = NodeSampler(raylet_above(THIS_MACHINE, os.getpid()), spilled)
+        self._sampler.wait_for_gpus()
 
     def facts(self) -> NodeFacts:
         return self._sampler.facts()

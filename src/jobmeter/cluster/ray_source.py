@@ -23,6 +23,7 @@ _MACHINE_ONLY = (
     "memory_pressure_percent",
     "io_pressure_percent",
     "used_gpus",
+    "capacity_gpus",
     "used_gpu_memory_bytes",
     "capacity_gpu_memory_bytes",
 )
@@ -145,10 +146,8 @@ class RaySource:
                     task[key] = task.get(key, 0.0) + use[key]
 
     def _read_tasks(self) -> TaskTable:
-        from ray._private import state
-
         try:
-            return task_table(state.state._get_all_task_events())
+            return task_table(_task_events())
         except Exception as error:  # noqa: BLE001 - whatever Ray's head, or its dashboard, says
             note = f"what tasks request, and which wait, is not known by name: {' '.join(str(error).split())[:200]}"
             if note not in self.notes:
@@ -173,6 +172,20 @@ class RaySource:
         if self._connection.is_alive:
             self._samplers.close()
         self._connection.close()
+
+
+def _task_events() -> Any:
+    """The events of all tasks that Ray's head keeps."""
+    from ray._private import state
+
+    if hasattr(state.state, "_get_all_task_events"):
+        return state.state._get_all_task_events()
+    # Earlier versions have no function of their own for it.
+    from ray.core.generated import gcs_pb2
+
+    state.state._check_connected()
+    events = state.state.global_state_accessor.get_task_events()
+    return [gcs_pb2.TaskEvents.FromString(event) for event in events]
 
 
 def _held(head: _Reserved) -> list[dict[str, float]]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobmeter.cluster.monitor import ENGINES
+from jobmeter.cluster import ENGINES
 from jobmeter.errors import LaunchError, UsageError
 
 if TYPE_CHECKING:
