@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from jobmeter.cli.main import main
 from tests.records import violations_of_schema
 from tests.running import ROOT
 from tests.terminal import Terminal
+from tests.waiting import LONG
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +99,18 @@ def test_a_command_has_stdout_and_the_report_goes_to_stderr(capfd: pytest.Captur
     output = capfd.readouterr()
     assert "out\n" == output.out
     assert ": 1 node, watched for" in output.err
+
+
+def test_a_signal_reaches_the_command_which_is_watched_to_its_end(tmp_path: Path) -> None:
+    script = "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+    command = [sys.executable, "-m", "jobmeter", "cluster", "--store", "store", "--", "sh", "-c", script]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert "ready\n" == process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    out, error = process.communicate(timeout=LONG)
+    assert (5, "got it\n") == (process.returncode, out)
+    assert ": 1 node, watched for" in error
 
 
 def test_until_idle_ends_when_no_job_runs(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

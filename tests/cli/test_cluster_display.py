@@ -27,7 +27,7 @@ class Watching:
 def lines(width: int, height: int = 24, nodes: int = 3) -> list[str]:
     of = history(
         *({f"a-node-with-a-long-name-{number}": values(reserved=4.0, used=0.5) for number in range(nodes)},) * 10,
-        tasks=[{"train": {"running": 2.0, "used_cpus": 0.1}}] * 10,
+        tasks=[{"train": {"running": 2.0, "used_cpus": 0.1, "waited_cpus": 0.0}}] * 10,
         waiting=[(Waiting({"cpus": 4.0}, 5),)] * 10,
         requests={"train": {"cpus": 4.0}},
     )

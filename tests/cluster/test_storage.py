@@ -15,6 +15,7 @@ from jobmeter.errors import StoreError, UsageError
 from tests.analyse.cluster.histories import history, values
 from tests.records import violations_of_schema
 
+HEADLESS = b'{"schema":"jobmeter.cluster-samples/1","id":"a"}\n'
 ABOUT = {
     "id": "abc", "engine": "ray", "address": "head:6379", "started": "2026-01-31T12:00:00.000Z",
     "interval_seconds": 10.0,
@@ -56,16 +57,34 @@ def test_a_file_that_was_cut_off_has_all_samples_before(tmp_path: Path) -> None:
     assert (2, "ended" in about) == (len(read.samples), False)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[]", b"7", b"null", b'"text"', b'{"node":7}', b'{"node":{"id":"a"}}', b'{"node":{"id":"a","joined":"x"}}',
+        b'{"columns":[]}', b'{"columns":{"n a":7}}', b'{"requests":[1]}', b'{"requests":{"fit":{"cpus":"many"}}}',
+        b'{"at":"x","span":1}', b'{"at":1}', b'{"at":99,"span":-5}', b'{"at":99,"span":1,"n a":[[]]}',
+        b'{"at":99,"span":1,"n none":[1]}', b'{"at":99,"span":1,"waiting":[[1,2]]}', b'{"at":1,"span":1}',
+        b'{"ended":7}', b'{"ended":{"monitor_cpu_seconds":"x"}}', b"\xff\xfe", b'{"at":',
+    ],
+)  # fmt: skip
+def test_a_line_that_is_not_ours_is_skipped_and_all_others_count(tmp_path: Path, line: bytes) -> None:
+    path, expected = written(tmp_path)
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    Path(path).write_bytes(b"".join([*lines[:-1], line + b"\n", lines[-1]]))
+    about, read = read_samples(path)
+    assert expected == cluster_report(read, about, DEFAULT)
+
+
 def test_the_file_of_a_private_store_is_its_users_alone(tmp_path: Path) -> None:
     path, _ = written(tmp_path / "store")
     assert (0o600, 0o700) == (Path(path).stat().st_mode & 0o777, Path(path).parent.stat().st_mode & 0o777)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}\n", b'{"schema":"jobmeter.journal/1"}\n', b"\xff\n"])
+@pytest.mark.parametrize("content", [b"", b"{}\n", b'{"schema":"jobmeter.journal/1"}\n', b"\xff\n", HEADLESS])
 def test_another_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"x\.jsonl: (line 1 is not|it is empty)") as refused:
+    with pytest.raises(StoreError, match=r"x\.jsonl: (line 1 is not|line 1 lacks|it is empty)") as refused:
         read_samples(str(path))
     assert 1 == len(refused.value.lines)
 

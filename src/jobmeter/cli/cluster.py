@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,18 @@ _FIRST_GAP = 0.5
 """Seconds between the first samples while a command runs."""
 
 
-class _Stopped(Exception):
-    """A signal says that it is enough."""
+class _Stopping:
+    """Ends watching on a signal, between two samples. A command gets the signal, and is watched to its end."""
+
+    def __init__(self) -> None:
+        self.said = threading.Event()
+        self.job: subprocess.Popen[bytes] | None = None
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        self.said.set()
+        # Ctrl-C reaches the command by itself: the terminal sends it to both.
+        if self.job is not None and not (number == signal.SIGINT and os.isatty(0)):
+            self.job.send_signal(number)
 
 
 def main(arguments: list[str]) -> int:
@@ -83,18 +94,14 @@ def _thresholds(options: argparse.Namespace, settings: Configuration) -> Thresho
 
 def _watch(monitor: ClusterMonitor, options: argparse.Namespace) -> int:
     """Poll until it is enough; returns the exit code."""
-    command = options.command
-    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    job: subprocess.Popen[bytes] | None = None
+    stopping = _Stopping()
+    before = {number: signal.signal(number, stopping.receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        if command:
-            job = _start(command)
-            return _poll_while(monitor, job)
+        if options.command:
+            stopping.job = _start(options.command)
+            return _poll_while(monitor, stopping.job)
         with _display(monitor, options):
-            _poll_until(monitor, options)
-    except _Stopped as stopped:
-        if job is not None:
-            return _end(job, int(stopped.args[0]))
+            _poll_until(monitor, options, stopping.said)
     except LaunchError as error:
         # What was seen until then is reported.
         warn(str(error))
@@ -105,16 +112,11 @@ def _watch(monitor: ClusterMonitor, options: argparse.Namespace) -> int:
     return 0
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise _Stopped(number)
-
-
-def _poll_until(monitor: ClusterMonitor, options: argparse.Namespace) -> None:
+def _poll_until(monitor: ClusterMonitor, options: argparse.Namespace, stopped: threading.Event) -> None:
     began, idle = time.monotonic(), 0
     end = float("inf") if options.duration is None else began + options.duration
     due = began + monitor.interval
-    while (now := time.monotonic()) < end:
-        time.sleep(max(min(due, end) - now, 0.0))
+    while (now := time.monotonic()) < end and not stopped.wait(max(min(due, end) - now, 0.0)):
         due = max(due + monitor.interval, time.monotonic())
         monitor.poll()
         idle = idle + 1 if monitor.is_idle else 0
@@ -128,16 +130,19 @@ def _poll_while(monitor: ClusterMonitor, job: subprocess.Popen[bytes]) -> int:
         try:
             code = job.wait(min(monitor.interval, max(_FIRST_GAP, monitor.history.seconds / 10)))
         except subprocess.TimeoutExpired:
-            monitor.poll()
+            _poll_beside(monitor)
             continue
         return code if code >= 0 else 128 - code
 
 
-def _end(job: subprocess.Popen[bytes], number: int) -> int:
-    """Pass a signal on to the command, and wait for its end."""
-    job.send_signal(number)
-    code = job.wait()
-    return code if code >= 0 else 128 - code
+def _poll_beside(monitor: ClusterMonitor) -> None:
+    """A cluster that is gone does not end the command."""
+    try:
+        monitor.poll()
+    except LaunchError as error:
+        if str(error) not in monitor.notes:
+            monitor.notes.append(str(error))
+            warn(str(error))
 
 
 def _start(command: list[str]) -> subprocess.Popen[bytes]:

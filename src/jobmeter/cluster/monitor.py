@@ -71,6 +71,11 @@ class ClusterMonitor:
         self._ended = False
         self._reported_notes = 0
 
+    @property
+    def notes(self) -> list[str]:
+        """What could not be read, and why."""
+        return self._source.notes
+
     def start(self) -> None:
         """Connect, and take the first sample. LaunchError when there is no cluster."""
         address = self._source.open()
@@ -138,7 +143,8 @@ class ClusterMonitor:
             if time.monotonic() - self._started - self.history.seconds > self.interval / 10:
                 self.poll()
         except JobmeterError as error:
-            self._source.notes.append(str(error))
+            if str(error) not in self.notes:
+                self.notes.append(str(error))
         self._about["ended"] = utc(time.time())
         self._about["monitor_cpu_seconds"] = round(
             time.process_time() - self._began_cpu + self._source.cpu_seconds(), 3

@@ -14,7 +14,7 @@ from jobmeter.kernel.tree import Process, Tree
 _KEEP_OPEN = 100
 """Files of /proc held open: the process that samples is one of Ray's, and needs files of its own."""
 _BUSY = 0.02
-"""CPUs from which on it is read how long a process waited for one."""
+"""CPUs from which on it is read how long a process waited for one; or if it is ready to run."""
 
 
 class BranchUse(NamedTuple):
@@ -147,7 +147,9 @@ class ProcessesBelow:
         ran = ticks - self._ticks.get(identity, 0)
         self._ticks[identity] = ticks
         before = self._delays.pop(identity, None)
-        if not process.alive or span <= 0 or ran < _BUSY * span * TICKS_PER_SECOND:
+        # One that is ready to run and gets no CPU at all is not idle.
+        wants = process.stat.state == "R" or ran >= (1 if before is not None else _BUSY * span * TICKS_PER_SECOND)
+        if not process.alive or span <= 0 or not wants:
             return 0.0
         delay = 0
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -78,6 +79,9 @@ class RaySource:
                 self._add_tasks(tasks, node, reading)
             known.update(scopes[node].values)
             values[node] = known
+        for task in tasks.values():
+            if math.isnan(task["waited_cpus"]):
+                del task["waited_cpus"]
         self._names.refresh(needed=bool(head.waiting) or any(name not in self._names.table.requests for name in tasks))
         for name, count in self._names.table.pending.items():
             tasks.setdefault(name, {})["pending"] = count
@@ -141,9 +145,11 @@ class RaySource:
                 continue
             task = tasks.setdefault(self._names.group(name), {"running": 0.0})
             task["running"] = task.get("running", 0.0) + (running is not None)
-            for key in ("used_cpus", "waited_cpus", "used_memory_bytes"):
+            for key in ("used_cpus", "used_memory_bytes"):
                 if key in use:
                     task[key] = task.get(key, 0.0) + use[key]
+            # What is not known of one is not known of all of its name.
+            task["waited_cpus"] = task.get("waited_cpus", 0.0) + use.get("waited_cpus", math.nan)
 
     def _read_tasks(self) -> TaskTable:
         try:

@@ -126,34 +126,72 @@ def read_samples(path: str) -> tuple[dict[str, Any], History]:
             if not about:
                 if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
                     raise StoreError(f"{path}: line 1 is not {SCHEMA}. Was it written by another version of jobmeter?")
-                about = entry
+                about = _header(path, entry)
             elif isinstance(entry, dict):
                 try:
                     _take(entry, about, history, columns)
-                except (KeyError, TypeError, ValueError):
-                    continue  # a line that was cut off, or is not ours
+                except (AttributeError, KeyError, TypeError, ValueError):
+                    continue  # a line that is not ours
     if not about:
         raise StoreError(f"{path}: it is empty")
     return about, history
 
 
+def _header(path: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        words = {name: str(entry[name]) for name in ("id", "engine", "address", "started")}
+        return {**words, "interval_seconds": float(entry["interval_seconds"])}
+    except (KeyError, TypeError, ValueError):
+        raise StoreError(f"{path}: line 1 lacks what the header of samples has") from None
+
+
 def _take(entry: dict[str, Any], about: dict[str, Any], history: History, columns: dict[str, list[str]]) -> None:
     if "node" in entry:
-        node = Node(**entry["node"])
+        node = _node(**entry["node"])
         history.nodes[node.id] = node
     elif "requests" in entry:
-        history.requests = entry["requests"]
+        history.requests = {name: _numbers(request) for name, request in entry["requests"].items()}
     elif "columns" in entry:
-        columns.update(entry["columns"])
+        columns.update({name: [str(key) for key in keys] for name, keys in entry["columns"].items()})
     elif "ended" in entry:
-        about.update(entry["ended"])
+        about.update(_about(entry["ended"]))
     elif "at" in entry:
         groups: dict[str, dict[str, dict[str, float]]] = {"n": {}, "t": {}}
         cluster: dict[str, float] = {}
         for name, values in entry.items():
             if name == "c":
-                cluster = dict(zip(columns["c"], values))
+                cluster = _numbers(dict(zip(columns["c"], values)))
             elif name[:2] in ("n ", "t "):
-                groups[name[0]][name[2:]] = dict(zip(columns[name], values))
-        waiting = tuple(Waiting(request, count) for request, count in entry.get("waiting", ()))
-        history.add(Sample(entry["at"], entry["span"], groups["n"], groups["t"], waiting, cluster))
+                groups[name[0]][name[2:]] = _numbers(dict(zip(columns[name], values)))
+        waiting = tuple(Waiting(_numbers(request), int(tasks)) for request, tasks in entry.get("waiting", ()))
+        at, span = float(entry["at"]), float(entry["span"])
+        if span < 0 or at < history.seconds:
+            raise ValueError("samples come one after the other")
+        history.add(Sample(at, span, groups["n"], groups["t"], waiting, cluster))
+
+
+def _node(*, joined: float, left: float | None = None, lost: str | None = None, **words: str) -> Node:
+    gone = None if left is None else float(left)
+    return Node(
+        str(words["id"]),
+        str(words["name"]),
+        str(words["host"]),
+        str(words["scope"]),
+        float(joined),
+        gone,
+        None if lost is None else str(lost),
+    )
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {key: float(value) for key, value in values.items()}
+
+
+def _about(fields: Mapping[str, Any]) -> dict[str, Any]:
+    known: dict[str, Any] = {}
+    if "ended" in fields:
+        known["ended"] = str(fields["ended"])
+    if "monitor_cpu_seconds" in fields:
+        known["monitor_cpu_seconds"] = float(fields["monitor_cpu_seconds"])
+    known["notes"] = [str(note) for note in fields.get("notes", ())]
+    return known

@@ -18,7 +18,7 @@ def found(of: History, limits: Thresholds = DEFAULT) -> dict[str, ClusterFinding
 
 
 def sleeping(count: int = 10) -> History:
-    task = {"train": {"running": 2.0, "used_cpus": 0.8}}
+    task = {"train": {"running": 2.0, "used_cpus": 0.8, "waited_cpus": 0.0}}
     return history(*steady(SLEEPING, count), tasks=[task] * count, requests={"train": {"cpus": 2.0}})
 
 
@@ -72,6 +72,12 @@ def test_tasks_that_wait_for_cpus_which_others_use_are_cpu_bound_and_not_over_re
     assert "1 CPU of 4 CPUs were busy, and processes waited for 2.9 more" == findings["cpu_bound"].seen
 
 
+def test_tasks_of_which_it_is_not_known_whether_they_waited_are_not_called_idle() -> None:
+    of = sleeping()
+    of.samples = [each._replace(tasks={"train": {"running": 2.0, "used_cpus": 0.8}}) for each in of.samples]
+    assert {} == found(of)
+
+
 def test_a_node_of_an_idle_cluster_can_be_cpu_bound() -> None:
     samples = [{"full": BUSY, "idle": values(used=1.5), "idle too": values(used=1.5)} for _ in range(10)]
     assert ["node full"] == [each.subject for each in cluster_findings(history(*samples)) if each.kind == "cpu_bound"]
@@ -83,7 +89,7 @@ def test_where_names_are_not_known_the_cluster_is_over_reserved() -> None:
 
 
 def test_what_is_reserved_and_used_is_no_finding() -> None:
-    task = {"train": {"running": 2.0, "used_cpus": 2.4}}
+    task = {"train": {"running": 2.0, "used_cpus": 2.4, "waited_cpus": 0.0}}
     fine = values(reserved=4.0, used=2.5)
     assert {} == found(history(*steady(fine, 10), tasks=[task] * 10, requests={"train": {"cpus": 2.0}}))
 

@@ -20,7 +20,7 @@ ABOUT = {
 
 def sleeping(name: str = "train") -> History:
     samples = [{"a<b": values(reserved=4.0, used=0.5), "c": values(reserved=4.0, used=0.25)} for _ in range(10)]
-    task = {name: {"running": 4.0, "used_cpus": 0.8, "used_memory_bytes": 2.0**30}}
+    task = {name: {"running": 4.0, "used_cpus": 0.8, "waited_cpus": 0.0, "used_memory_bytes": 2.0**30}}
     return history(*samples, tasks=[task] * 10, requests={name: {"cpus": 2.0}})
 
 

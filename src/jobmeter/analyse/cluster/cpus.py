@@ -98,10 +98,15 @@ def _is_idle(moment: Moment, limits: Thresholds) -> bool:
 
 
 def _task_demand(moment: Moment) -> float | None:
-    """CPUs that tasks use or are ready to use; of all processes, where those of tasks are not known."""
+    """CPUs that tasks use or are ready to use; of all processes, where those of tasks are not known.
+
+    None when a task ran of which it is not known whether it waited for CPUs.
+    """
     known = [task for task in moment.tasks.values() if "used_cpus" in task]
+    if any("waited_cpus" not in task for task in known):
+        return None
     if known:
-        return sum(task["used_cpus"] + task.get("waited_cpus", 0.0) for task in known)
+        return sum(task["used_cpus"] + task["waited_cpus"] for task in known)
     return cpu_demand(moment.values)
 
 
@@ -110,9 +115,9 @@ def _by_name(
 ) -> list[ClusterFinding]:
     def each(moment: Moment) -> float | None:
         task = moment.tasks.get(name, {})
-        if not task.get("running") or "used_cpus" not in task:
+        if not task.get("running") or "used_cpus" not in task or "waited_cpus" not in task:
             return None
-        return (task["used_cpus"] + task.get("waited_cpus", 0.0)) / task["running"]
+        return (task["used_cpus"] + task["waited_cpus"]) / task["running"]
 
     used, mostly = mean(during, each), percentile(during, each, 0.9)
     if used is None or mostly is None or used > limits.low * reserved:
