@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,6 +35,7 @@ class ReportingTask:
         self._marker = marker
         self._folder: str | None = None  # for its output, if that must be sent
         self._read: dict[str, int] = {"stdout": 0, "stderr": 0}
+        self._reading = threading.Lock()
 
     def local_task(self, number: int) -> Task:
         """The task as it runs here: with another number, and its output in files of this machine."""
@@ -57,15 +59,19 @@ class ReportingTask:
             self.report(["append", run_id, lines])
 
     def send_output(self) -> None:
-        """Send what the job wrote since the last time."""
+        """Send what the job wrote since the last time. The end of the job may come while another thread does so."""
         if self._folder is None:
             return
-        for stream in self._read:
-            with contextlib.suppress(OSError), open(f"{self._folder}/{stream}", "rb") as file:
-                file.seek(self._read[stream])
-                while piece := file.read(_CHUNK):
-                    self.report(["output", stream, self._read[stream], piece])
-                    self._read[stream] += len(piece)
+        with self._reading:
+            for stream in self._read:
+                self._send_stream(stream)
+
+    def _send_stream(self, stream: str) -> None:
+        with contextlib.suppress(OSError), open(f"{self._folder}/{stream}", "rb") as file:
+            file.seek(self._read[stream])
+            while piece := file.read(_CHUNK):
+                self.report(["output", stream, self._read[stream], piece])
+                self._read[stream] += len(piece)
 
     def end(self, ended: Ended) -> None:
         """Report the end, which is the last report."""

@@ -156,7 +156,8 @@ class RayEngine:
     def _take_of(self, sent: SentTask, kind: str, *content: Any) -> None:
         if kind == "reports":
             for report in sent.in_order(*content):
-                self._take_report(sent, report)
+                if sent.id in self._sent:  # levels may be read while it ends, and come after its end
+                    self._take_report(sent, report)
         elif kind == "refused_task":
             self._refuse(sent, content[0])
         else:
