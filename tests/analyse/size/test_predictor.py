@@ -10,7 +10,7 @@ import pytest
 
 from jobmeter.analyse.size.advice import Advice, Amount
 from jobmeter.analyse.size.policy import Policy
-from jobmeter.analyse.size.predictor import advise
+from jobmeter.analyse.size.predictor import advise, fit
 from jobmeter.model import Requirement
 
 GIB = 2**30
@@ -310,6 +310,38 @@ def test_fractions_of_a_cpu_stay_fractions() -> None:
     assert 0.2 == part(advise("train", short), "cpus").request
     whole = [{**row, "requirement_cpus": 1} for row in rows]
     assert 1 == part(advise("train", whole), "cpus").request
+
+
+@pytest.mark.parametrize(
+    ("mean", "peak", "expected"),
+    [(106.0, 106.0, 1.1), (97.0, 108.0, 1), (220.0, 230.0, 2.3), (180.0, 195.0, 2), (350.0, 360.0, 4)],
+)
+def test_a_little_above_a_cpu_is_no_second_one(mean: float, peak: float, expected: float) -> None:
+    rows = [run(1, cpu_peak_percent=peak, cpu_mean_percent=mean, requirement_cpus=4, wall_seconds=600.0)] * 5
+    assert expected == part(advise("train", rows), "cpus").request
+
+
+@pytest.mark.parametrize("label", ["version", "container"])
+def test_runs_of_an_older_version_do_not_count_once_several_of_the_new_one_completed(label: str) -> None:
+    older = [run(8, 3000.0, labels={label: "1.9"})] * 30
+    newer = [run(2, 300.0, labels={label: "1.10"})] * 3
+    assert memory(newer[:2] + older) >= 8
+    for rows in (newer + older, [run(2, 300.0, "failed", labels={label: "1.10"}), *newer, *older]):
+        assert (True, True) == (memory(rows) < 3, runtime(rows) < 600)
+    assert f"3 runs of {label} 1.10 needed up to" in part(advise("train", newer + older), "memory").reason
+    predictor = fit("train", newer[:2] + older)
+    predictor.update(newer[0])
+    assert part(predictor.predict(), "memory").request < 3 * GIB
+
+
+def test_versions_that_run_side_by_side_all_count() -> None:
+    rows = [run(2 if number % 2 else 8, labels={"version": f"{number % 2}"}) for number in range(1, 31)]
+    assert memory(rows) >= 8
+
+
+def test_a_version_is_no_feature() -> None:
+    rows = [run(1 + number % 5, labels={"version": f"{number % 5}"}) for number in range(40)]
+    assert "by their" in part(advise("train", rows, features={"version": 4.0}), "memory").reason
 
 
 def test_a_request_with_a_fraction_is_raised_in_tenths() -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import exp, log, sqrt
+from math import cos, exp, log, pi, sin, sqrt, tan
 from typing import NamedTuple
 
 from jobmeter.analyse.size.models import middle
-from jobmeter.analyse.student import quantile
 
-WIDTH = 2.0
+WIDTH = 4.0
 """Times the spread of the residuals, that each of them is widened to; less with more runs."""
+DECAY = 0.4
+"""The power of the number of runs by which that falls."""
 NARROWEST = 0.001
 FINE, TAIL = 24, 4
 """Points of each of the largest residuals, and how many these are: they decide how rare a failure is."""
@@ -25,7 +26,8 @@ SPREAD_RUNS = 1.0
 FEW = 4
 """Runs below which a spread may be small by luck, and is not taken for less than that of other jobs."""
 _POINTS, _LEAST_POINTS, _MOST_POINTS = 64, 2, 8
-_FREEDOM = 3.0
+_STEPS = 12
+"""Of a quantile of Student's distribution, after which it is exact for shares up to 0.999."""
 _RETRY = 1.3
 """The least factor by which a retry is larger."""
 _WORTH = 0.4
@@ -61,7 +63,7 @@ def choose_margin(residuals: Sequence[Residual], price: Price) -> Margin:
     count = len(residuals)
     ordered = sorted(residuals, reverse=True)
     spread = pooled(upper_spread([one.distance for one in ordered]), count, price.usual_spread)
-    width = max(NARROWEST, WIDTH * spread * count**-0.2)
+    width = max(NARROWEST, WIDTH * spread * count**-DECAY)
     split = max(_LEAST_POINTS, min(_MOST_POINTS, _POINTS // count))
     points = []
     for index, one in enumerate(ordered[: int(count * _WORTH) + 2]):
@@ -103,5 +105,13 @@ def upper_spread(descending: Sequence[float]) -> float:
 @lru_cache
 def _student_points(count: int) -> tuple[float, ...]:
     """Points of equal mass: as many below 0 as above."""
-    above = [quantile((index + 0.5) / count, _FREEDOM) for index in range((count + 1) // 2, count)]
+    above = [_student_quantile((index + 0.5) / count) for index in range((count + 1) // 2, count)]
     return (*(-point for point in reversed(above)), *([0.0] if count % 2 else []), *above)
+
+
+def _student_quantile(share: float) -> float:
+    """Of 3 degrees of freedom, above the median: the tangent of an angle whose share is known in closed form."""
+    angle = 0.0
+    for _ in range(_STEPS):  # from below, each step of Newton's comes nearer: the share is concave in the angle
+        angle += (pi * (share - 0.5) - angle - sin(2 * angle) / 2) / (1 + cos(2 * angle))
+    return sqrt(3.0) * tan(angle)

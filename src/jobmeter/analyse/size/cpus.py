@@ -15,6 +15,8 @@ from jobmeter.units import text
 
 _FAR_BELOW = 0.5
 _ALL = 0.95
+_IDLE = 0.5
+"""Of a CPU that is requested whole: if so much of it is not used, a part of it is requested."""
 
 
 def advise_cpus(rows: Sequence[StoredRun], target: float, machine_cpus: int | None) -> Amount | None:
@@ -42,8 +44,17 @@ def advise_cpus(rows: Sequence[StoredRun], target: float, machine_cpus: int | No
 
 
 def _enough(rows: Sequence[StoredRun], today: float | None, target: float) -> float:
-    """Enough for the share of runs that must not lack any."""
-    ordered = sorted(needed_cpus(row, cpu_step(today)) for row in rows)
+    """Enough for the share of runs that must not lack any; a part of a CPU where most of a whole one would be idle."""
+    step = cpu_step(today)
+    cpus = _enough_in_steps(rows, step, target)
+    if step < 1 or cpus == 1:
+        return cpus
+    tenths = _enough_in_steps(rows, 0.1, target)
+    return tenths if cpus - tenths >= _IDLE else cpus
+
+
+def _enough_in_steps(rows: Sequence[StoredRun], step: float, target: float) -> float:
+    ordered = sorted(needed_cpus(row, step) for row in rows)
     return ordered[min(ceil(target * len(ordered)), len(ordered)) - 1]
 
 

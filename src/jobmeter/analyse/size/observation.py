@@ -61,7 +61,7 @@ def needs(observations: Sequence[Observation], resource: Resource) -> list[Need]
 def features_of(row: StoredRun) -> dict[str, float]:
     """The numbers that a run is labelled with, and what it read."""
     features = {name: number for name, text in row.get("labels", {}).items() if (number := _number(text)) is not None}
-    for name in _NOT_FEATURES:
+    for name in (*_NOT_FEATURES, *_VERSION_LABELS):
         features.pop(name, None)
     if (read := row.get(READ_BYTES)) is not None:
         features.setdefault(READ_BYTES, float(read))
@@ -120,6 +120,26 @@ def attempt_of(row: StoredRun) -> int:
     """Which attempt a run was: of a job of a workflow, or as an importer labelled it."""
     number = _number(row.get("labels", {}).get("attempt"))
     return job_of(row).attempt if number is None else int(number)
+
+
+def of_newest_version(rows: Sequence[StoredRun]) -> list[StoredRun]:
+    """Newest first, without those from before the newest version, once several runs of that have completed."""
+    completed = [version_of(row) for row in rows if row.get("status") == Status.COMPLETED]
+    newest = completed[0] if completed else ()
+    if not newest or completed.count(newest) < SEVERAL:
+        return list(rows)
+    oldest = max(place for place, row in enumerate(rows) if version_of(row) == newest)
+    return list(rows[: oldest + 1])
+
+
+def version_of(row: StoredRun) -> tuple[str, ...]:
+    """What a run is labelled with of the program that it ran; empty when nothing is known of it."""
+    labels = row.get("labels", {})
+    return tuple(f"{name}={labels[name]}" for name in _VERSION_LABELS if name in labels)
+
+
+SEVERAL = 3
+_VERSION_LABELS = ("version", "container")
 
 
 def without_superseded(rows: Sequence[StoredRun]) -> list[StoredRun]:

@@ -46,6 +46,11 @@ class Pool:
     def join(self, sizer: Sizer) -> None:
         self._sizers.append(sizer)
 
+    def leave(self, sizer: Sizer) -> None:
+        """Of a job that is learned anew."""
+        self._sizers.remove(sizer)
+        self._spread = None
+
     def add(self, need: Need) -> None:
         self._used += need.amount * need.seconds
         self._runs += 1

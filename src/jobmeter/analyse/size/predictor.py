@@ -33,7 +33,9 @@ from jobmeter.analyse.size.observation import (
     Observation,
     needs,
     observe,
+    of_newest_version,
     requested_today,
+    version_of,
     without_superseded,
 )
 from jobmeter.analyse.size.policy import Policy
@@ -76,13 +78,21 @@ class Predictor:
         self._policy = policy
         self._pools = pools if pools is not None else Pools()
         self._rows: list[StoredRun] = []  # newest first
+        self._version = ""  # of which alone the runs count, in words
         self._sizers: dict[Resource, Sizer] = {}
 
     def learn(self, rows: Iterable[StoredRun]) -> None:
         """Learn from all runs of the past, newest first."""
-        self._rows = [row for row in rows if row.get("status") != Status.RUNNING][:MOST_RUNS]
+        ended = [row for row in rows if row.get("status") != Status.RUNNING][:MOST_RUNS]
+        self._rows = of_newest_version(ended)
+        if len(self._rows) < len(ended):
+            newest = next(row for row in self._rows if row.get("status") == Status.COMPLETED)
+            self._version = "of " + ", ".join(version_of(newest)).replace("=", " ")
         for resource in (MEMORY, RUNTIME):
-            sizer = self._sizers[resource] = Sizer(self._pools.of(resource))
+            pool = self._pools.of(resource)
+            if resource in self._sizers:
+                pool.leave(self._sizers[resource])
+            sizer = self._sizers[resource] = Sizer(pool)
             sizer.learn(needs(self._observations(resource)[::-1], resource))
 
     def _observations(self, resource: Resource) -> list[Observation]:
@@ -92,6 +102,9 @@ class Predictor:
         """Learn from a run that has ended."""
         self._rows.insert(0, row)
         del self._rows[MOST_RUNS:]
+        if version_of(row) and len(of_newest_version(self._rows)) < len(self._rows):
+            self.learn(self._rows)
+            return
         for resource, sizer in self._sizers.items():
             for need in needs(observe([row], resource), resource):
                 sizer.update(need)
@@ -143,7 +156,7 @@ class Predictor:
             sizer.learn(needs(as_largest(observations)[::-1], resource))
             whose = "of its largest job, " + max(observations, key=lambda one: one.value).name
         else:
-            whose = ""
+            whose = self._version
         size = sizer.predict(known, self._policy.terms(resource))
         assert size is not None, "a run that completed is a need"
         law = sizer.law(self._policy.terms(resource)) if resource is MEMORY else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from math import exp, log
+from math import exp, log, sqrt
 from typing import NamedTuple
 
 from jobmeter.analyse.size.advice import Law
@@ -34,6 +34,8 @@ ORDER = 0.03
 """The same of the model that goes by the order of runs, however many these are: runs of one batch have an order too."""
 ALMOST = 1.2
 """Times the least cost, that a model may have which counts where a feature is larger than ever."""
+_USUAL_SPREADS = 4.0
+"""Times the spread of other jobs, that a need may lie above all that were seen."""
 _RETRY_SPREADS, _LEAST_RETRY, _MOST_RETRY = 4.0, 0.05, 1.0
 _ABOVE_LARGEST = 1.02
 JUMP = 4.0
@@ -160,7 +162,9 @@ class Sizer:
         best, margin = self._best(features, price)
         predicted = best.model.predict(_value(best, features))
         most = MOST_TIMES * self.largest * self._beyond(features)
-        least = self.smallest if best.model.feature is None else 0.0
+        least = 0.0
+        if best.model.feature is None:
+            least, most = self.smallest, min(most, self._most(price))
         return Size(
             max(min(exp(predicted + margin.distance), most), least) + terms.plus,
             best.model.name,
@@ -170,6 +174,11 @@ class Sizer:
             margin.failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
             best.past(margin),
         )
+
+    def _most(self, price: Price) -> float:
+        """What needs may come to that vary as those of the past: the more these are, the less lies above them."""
+        beyond = log(self.largest / self.smallest) / sqrt(len(self._needs)) + _USUAL_SPREADS * price.usual_spread
+        return self.largest * exp(beyond)
 
     def _best(self, features: Features, price: Price) -> tuple[_Judged, Margin]:
         """The model of least cost; of a run whose feature is larger than ever, the one that predicts more.
