@@ -45,7 +45,9 @@ class ProcessesBelow:
         self._accounts: dict[Identity, Account] = {}
         self._anonymous: dict[Identity, tuple[int, int]] = {}  # resident size, and what of it nobody shares
         self._ticks: dict[Identity, int] = {}  # of CPU
-        self._delays: dict[Identity, int] = {}  # nanoseconds that those which ran lately waited for a CPU
+        # Nanoseconds of waiting for a CPU: of the first thread, and of all threads of those that ran lately.
+        self._first_delays: dict[Identity, int] = {}
+        self._delays: dict[Identity, int] = {}
         self._at = 0.0
 
     def read(self) -> ProcessUse:
@@ -139,26 +141,31 @@ class ProcessesBelow:
         return own
 
     def _waited(self, process: Process, span: float) -> float | None:
-        """CPUs' worth of waiting for one; of processes that hardly ran it is not read, and is 0.
+        """CPUs' worth of waiting for one, at least; None when the kernel does not count it.
 
-        None when it is not known: of those that did not run before, for this once.
+        Of every process its first thread is read; of those that ran, or are ready to run, all threads.
         """
         identity, ticks = process.identity, process.stat.user + process.stat.system
         ran = ticks - self._ticks.get(identity, 0)
         self._ticks[identity] = ticks
-        before = self._delays.pop(identity, None)
-        # One that is ready to run and gets no CPU at all is not idle.
-        wants = process.stat.state == "R" or ran >= (1 if before is not None else _BUSY * span * TICKS_PER_SECOND)
-        if not process.alive or span <= 0 or not wants:
+        all_before, first_before = self._delays.pop(identity, None), self._first_delays.get(identity, 0)
+        if not process.alive:
             return 0.0
-        delay = 0
         try:
-            for thread in procfs.thread_ids(self._machine, identity.pid):
-                delay += procfs.read_run_delay(self._machine, identity.pid, thread)
-        except (OSError, ValueError):
-            return None  # it has ended, or the kernel does not count it
-        self._delays[identity] = delay
-        return None if before is None else max(delay - before, 0) / 1e9 / span
+            first = self._first_delays[identity] = procfs.read_run_delay(self._machine, identity.pid, identity.pid)
+            waited = first - first_before
+            # One that is ready to run and gets no CPU at all is not idle.
+            if process.stat.state == "R" or ran >= max(_BUSY * span * TICKS_PER_SECOND, 1):
+                threads = procfs.thread_ids(self._machine, identity.pid)
+                every = self._delays[identity] = sum(
+                    procfs.read_run_delay(self._machine, identity.pid, thread) for thread in threads
+                )
+                waited = waited if all_before is None else every - all_before
+        except OSError:
+            return 0.0 if procfs.is_ending(self._machine, identity.pid) else None
+        except ValueError:
+            return None
+        return max(waited, 0) / 1e9 / span if span > 0 else 0.0
 
     def _title(self, process: Process) -> str:
         try:
@@ -170,7 +177,7 @@ class ProcessesBelow:
         """Drop what is known of processes that have ended."""
         ended = self._ticks.keys() - self._accounts.keys()
         for identity in ended:
-            for known in (self._ticks, self._delays, self._anonymous):
+            for known in (self._ticks, self._first_delays, self._delays, self._anonymous):
                 known.pop(identity, None)
         for identity in self._branch_ledgers.keys() - branches:
             del self._branch_ledgers[identity]
