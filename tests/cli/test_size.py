@@ -80,6 +80,24 @@ def test_the_table_is_followed_by_the_reasons(known: Commands) -> None:
     assert lines[1].startswith("  Memory:  40 runs needed up to 4.2 GiB; by ")
 
 
+def test_gpu_memory_is_advised_and_changes_no_request(jobmeter: Commands) -> None:
+    keep(
+        str(jobmeter.folder),
+        *(
+            record(f"train{n}", "train", wall_seconds=9.0, memory_peak_bytes=GIB, gpu_memory_peak_bytes=6 * GIB,
+                   gpus_peak=1)
+            for n in range(9)
+        ),
+    )  # fmt: skip
+    (job,) = told(jobmeter, "train")
+    assert 6 * GIB <= job["gpu_memory_bytes"]["ask"] <= 7 * GIB
+    printed = jobmeter("size", "train").out
+    assert "  GPU memory: 9 runs needed up to 6 GiB" in printed
+    assert {"memory", "num_cpus", "runtime", "num_gpus"} >= {
+        line.split(":")[0].strip() for line in jobmeter("size", "train", "--format", "yaml").out.splitlines()[3:]
+    }
+
+
 def test_of_one_run_what_would_fail_is_unknown(known: Commands) -> None:
     assert "once: 1 run, 1 completed; expected failure rate: unknown" in known("size", "once").out
 

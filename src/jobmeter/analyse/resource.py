@@ -31,4 +31,9 @@ RUNTIME = Resource(
     Status.TIMEOUT, "timeout",
 )  # fmt: skip
 GPU = Resource("GPU", "gpus", "count", "gpus", "requirement_gpus", 1, "gpus_peak", "", None, "")
+GPU_MEMORY = Resource(
+    "GPU memory", "gpu_memory", "bytes", "gpu_memory_bytes", "requirement_gpu_memory_bytes", 1, "gpu_memory_peak_bytes",
+    "", None, "",
+)  # fmt: skip
+"""What a GPU must have: advised where it was measured. No run requests it."""
 RESOURCES = (MEMORY, CPU, RUNTIME, GPU)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobmeter.analyse.resource import CPU, RUNTIME, Resource
+from jobmeter.analyse.resource import CPU, GPU_MEMORY, RUNTIME, Resource
 from jobmeter.analyse.size.advice import Advice, Amount
 from jobmeter.report.table_layout import Column
 from jobmeter.terminal import printable
@@ -80,6 +80,8 @@ def is_fine(advice: Advice) -> bool:
     if not advice.amounts:
         return False
     for amount in advice.amounts:
+        if amount.resource is GPU_MEMORY:
+            continue  # no run requests it
         if amount.today is None or amount.request > amount.today:
             return False
         if amount.resource is not RUNTIME and amount.request < (1 - FINE) * amount.today:
@@ -101,7 +103,7 @@ def savings(advised: list[Advice], hidden: int) -> str:
 
 
 def _reasons(advice: Advice) -> list[str]:
-    return [f"  {amount.resource.name + ':':<9}{amount.reason}" for amount in advice.amounts]
+    return [f"  {amount.resource.name + ':':<8} {amount.reason}" for amount in advice.amounts]
 
 
 def unknown(advice: Advice) -> str:

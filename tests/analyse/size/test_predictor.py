@@ -339,6 +339,20 @@ def test_versions_that_run_side_by_side_all_count() -> None:
     assert memory(rows) >= 8
 
 
+def test_gpu_memory_is_advised_where_it_was_measured() -> None:
+    rows = [run(1, gpu_memory_peak_bytes=(6 + number % 3 / 10) * GIB, gpus_peak=1) for number in range(20)]
+    advice = advise("train", rows)
+    amount = part(advice, "gpu_memory")
+    assert 6.2 * GIB <= amount.request <= 7.5 * GIB
+    assert "20 runs needed up to 6.2 GiB" in amount.reason
+    assert advice.fails == advise("train", [run(1, gpus_peak=1)] * 20).fails
+    assert "gpu_memory" not in {each.resource.key for each in advise("train", [run(1)] * 20).amounts}
+    predictor = fit("train", [run(1)] * 3)
+    for row in rows:
+        predictor.update(row)
+    assert 6.2 * GIB <= part(predictor.predict(), "gpu_memory").request <= 7.5 * GIB
+
+
 def test_a_version_is_no_feature() -> None:
     rows = [run(1 + number % 5, labels={"version": f"{number % 5}"}) for number in range(40)]
     assert "by their" in part(advise("train", rows, features={"version": 4.0}), "memory").reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobmeter.analyse.resource import MEMORY, RUNTIME, Resource
+from jobmeter.analyse.resource import GPU_MEMORY, MEMORY, RUNTIME, Resource
 from jobmeter.analyse.size.pool import Terms
 
 MEMORY_PLUS = 4.0 * 2**20
@@ -12,7 +12,7 @@ MEMORY_PLUS = 4.0 * 2**20
 
 RUNTIME_PLUS = 1.0
 """Seconds, likewise."""
-_PLUS = {MEMORY: MEMORY_PLUS, RUNTIME: RUNTIME_PLUS}
+_PLUS = {MEMORY: MEMORY_PLUS, RUNTIME: RUNTIME_PLUS, GPU_MEMORY: MEMORY_PLUS}
 
 
 class Policy(NamedTuple):

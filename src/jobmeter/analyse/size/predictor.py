@@ -5,6 +5,7 @@
     cpus      as many as the rule of over-use finds enough for nearly every run, and no more than is requested where
               that was enough; a part of a CPU stays a part
     gpus      as many as any run had processes on, of runs that request some or use some
+    memory of a GPU, where it was measured: as memory
 
 Of a job that never completed, it is only known that a limit it met was too low. Of a sweep whose parameters are not
 given it is the largest job that is sized.
@@ -16,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from statistics import median
 
-from jobmeter.analyse.resource import CPU, GPU, MEMORY, RUNTIME, Resource
+from jobmeter.analyse.resource import CPU, GPU_MEMORY, MEMORY, RUNTIME, Resource
 from jobmeter.analyse.rounding import LEAST_MEMORY, LEAST_RUNTIME, round_memory, round_runtime
 from jobmeter.analyse.size.advice import Advice, Amount
 from jobmeter.analyse.size.cost import cost_of, wasted_cpus, wasted_memory
@@ -88,7 +89,8 @@ class Predictor:
         if len(self._rows) < len(ended):
             newest = next(row for row in self._rows if row.get("status") == Status.COMPLETED)
             self._version = "of " + ", ".join(version_of(newest)).replace("=", " ")
-        for resource in (MEMORY, RUNTIME):
+        has_gpu_memory = any(row.get(GPU_MEMORY.used) for row in self._rows)
+        for resource in (MEMORY, RUNTIME, GPU_MEMORY) if has_gpu_memory else (MEMORY, RUNTIME):
             pool = self._pools.of(resource)
             if resource in self._sizers:
                 pool.leave(self._sizers[resource])
@@ -102,7 +104,8 @@ class Predictor:
         """Learn from a run that has ended."""
         self._rows.insert(0, row)
         del self._rows[MOST_RUNS:]
-        if version_of(row) and len(of_newest_version(self._rows)) < len(self._rows):
+        is_new_version = bool(version_of(row)) and len(of_newest_version(self._rows)) < len(self._rows)
+        if is_new_version or (row.get(GPU_MEMORY.used) and GPU_MEMORY not in self._sizers):
             self.learn(self._rows)
             return
         for resource, sizer in self._sizers.items():
@@ -119,9 +122,10 @@ class Predictor:
             advise_cpus(rows, self._policy.target, machine_cpus),
             self._learned(RUNTIME, features),
             advise_gpus(rows),
+            self._learned(GPU_MEMORY, features),
         ]
         amounts = [one for one in estimates if one is not None and (completed or one.resource.met_by in met)]
-        shares = [amount.fails for amount in amounts if amount.resource not in (CPU, GPU)]
+        shares = [amount.fails for amount in amounts if amount.resource in (MEMORY, RUNTIME)]
         known_shares = [share for share in shares if share is not None]
         all_known = bool(known_shares) and len(known_shares) == len(shares)
         return Advice(
@@ -278,11 +282,11 @@ def _settled(
         largest = max(one.amount for one in observations)
         if today >= _ENOUGH * largest:
             return today, f"{reason}; what it requests today never failed"
-    least = LEAST_MEMORY if resource is MEMORY else LEAST_RUNTIME
+    least = LEAST_RUNTIME if resource is RUNTIME else LEAST_MEMORY
     if rounded == least and rounded > amount:
         reason += f"; rounded up to {text(rounded, resource.unit)}, the least"
     return rounded, reason
 
 
 def _rounded(amount: float, resource: Resource) -> float:
-    return round_memory(amount) if resource is MEMORY else round_runtime(amount)
+    return round_runtime(amount) if resource is RUNTIME else round_memory(amount)

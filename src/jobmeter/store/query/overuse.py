@@ -28,6 +28,7 @@ _NEEDED = (
     "cpu_mean_percent", "memory_peak_bytes", "cpu_quality", "memory_quality", "requirement_cpus",
     "requirement_memory_bytes", "requirement_runtime_seconds", "requirement_gpus", "gpus_peak", "at_least",
     "enforced", "source", "workflow", "workflow_run", "workflow_job", "labels", "read_bytes",
+    "gpu_memory_peak_bytes",
 )  # fmt: skip
 _ATTEMPT: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.attempt")
 _JOB_NUMBER: ColumnElement[int] = func.json_extract(_JOB.workflow_job, "$.job_id")
