@@ -14,12 +14,15 @@ from jobmeter.settings import SETTINGS, memory_bytes, resolve
 from jobmeter.units import parse_seconds
 from jobmeter.working_directory import present_directory
 
+_NOTHING = Requirement()
 _RESOLVED = ("interval", "window", "measurements", "store", "redact")
 _VARIABLES = tuple(variable for name in _RESOLVED if (variable := SETTINGS[name].environment))
 
 
 def requirement_of(cpus: float | None, memory: int | str | None, runtime: float | str | None) -> Requirement:
     """What is requested. UsageError for what is no amount."""
+    if cpus is None and memory is None and runtime is None:
+        return _NOTHING
     return Requirement(
         _amount("cpus", cpus),
         memory_bytes(memory),
