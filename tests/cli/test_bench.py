@@ -103,22 +103,22 @@ def test_variants_take_turns_and_warm_ups_do_not_count(bench: Bench) -> None:
 
 
 def test_twice_the_memory_is_a_regression_and_noise_is_none(bench: Bench) -> None:
-    done = bench("--runs", "6", "--save", "before", *bench.uses(0.05, 40))
+    done = bench("--runs", "6", "--save", "before", *bench.uses(0.3, 40))
     assert 0 == done.returncode, done.stderr
     assert "saved as before: compare with it by --baseline before" in done.stderr
-    name = ("-n", f"{sys.executable} {bench.load} 0.05 40")
+    name = ("-n", f"{sys.executable} {bench.load} 0.3 40")
     against = ("--runs", "6", "--baseline", "before", "--judge", "memory,cpu", "--tolerance", "40%", *name)
-    same = bench.json(*against, *bench.uses(0.05, 40))
+    same = bench.json(*against, *bench.uses(0.3, 40))
     assert 0 == same["comparison"]["regressions"]
-    worse = bench.json(*against, *bench.uses(0.05, 100), code=1)
+    worse = bench.json(*against, *bench.uses(0.3, 100), code=1)
     found = {figure["key"]: figure for figure in worse["comparison"]["figures"]}
     assert found["memory_peak_bytes"]["is_regression"]
     assert 1.9 < found["memory_peak_bytes"]["ratio"] < 2.4
     assert not found["cpu_seconds"]["is_regression"]
-    shown = bench(*against, *bench.uses(0.05, 100))
+    shown = bench(*against, *bench.uses(0.3, 100))
     assert 1 == shown.returncode
     assert "1 regression against before, beyond 40 %" in shown.stdout
-    better = bench(*against, *bench.uses(0.05, 10))
+    better = bench(*against, *bench.uses(0.3, 10))
     assert 0 == better.returncode
     assert "no regression against before beyond 40 %" in better.stdout
 

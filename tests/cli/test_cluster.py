@@ -74,7 +74,7 @@ def test_lines_come_from_options_else_from_the_configuration(capfd: pytest.Captu
         (("--html", "none/page.html"), "--html: none/page.html: cannot be written there"),
         (("--show", "last"), "no cluster was watched with this store"),
         (("--show", "x", "--for", "1s"), "--show: reports what is stored"),
-        (("--address", "ray://head:10001"), "name the head of the cluster as HOST:PORT"),
+        (("--address", "ray://head:10001"), "it must be HOST:PORT of the head"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(

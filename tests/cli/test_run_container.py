@@ -285,7 +285,10 @@ def stored(process: subprocess.Popen[str]) -> Path:
 def test_docker_and_podman_give_the_same_record(docker: Engine, podman: Engine) -> None:
     # It waits at the end, so that each engine is asked for its own figures once: Docker answers every second.
     body = "x = b'x' * (100 << 20)\nimport time\nwhile time.process_time() < 0.5: pass\ntime.sleep(2)"
-    a, b = (each.meter(PYTHON, "-c", body, options=WITH_PYTHON).record for each in (docker, podman))
+    for _ in range(4):
+        a, b = (each.meter(PYTHON, "-c", body, options=WITH_PYTHON).record for each in (docker, podman))
+        if "at least" not in (each["usage"]["memory_peak_bytes"]["quality"] for each in (a, b)):
+            break  # on a busy machine, Podman may have removed the container before it was read for the last time
     assert a.keys() == b.keys()
     figures = [{name for name in r["usage"] if not name.startswith("network_")} for r in (a, b)]
     assert figures[0] == figures[1]

@@ -38,12 +38,24 @@ class _Stopping:
     def __init__(self) -> None:
         self.said = threading.Event()
         self.job: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []  # signals that came before the command was known
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         self.said.set()
         # Ctrl-C reaches the command by itself: the terminal sends it to both.
-        if self.job is not None and not (number == signal.SIGINT and os.isatty(0)):
+        if number == signal.SIGINT and os.isatty(0):
+            return
+        if self.job is None:
+            self._early.append(number)
+        else:
             self.job.send_signal(number)
+
+    def start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        """Start the command; it gets the signals that came while it was started, too."""
+        self.job = job = _start(command)
+        for number in self._early:
+            job.send_signal(number)
+        return job
 
 
 def main(arguments: list[str]) -> int:
@@ -98,8 +110,7 @@ def _watch(monitor: ClusterMonitor, options: argparse.Namespace) -> int:
     before = {number: signal.signal(number, stopping.receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         if options.command:
-            stopping.job = _start(options.command)
-            return _poll_while(monitor, stopping.job)
+            return _poll_while(monitor, stopping.start(options.command))
         with _display(monitor, options):
             _poll_until(monitor, options, stopping.said)
     except LaunchError as error:

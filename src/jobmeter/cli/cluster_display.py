@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.live import Live
 from rich.text import Text
 
 from jobmeter.analyse.cluster.model import Sample, Values, cluster_values
-from jobmeter.cli.shared.console import TextConsole
-from jobmeter.cli.shared.live_terminal import PassingTerminal, quiet_control_keys
+from jobmeter.cli.shared.live_display import LiveDisplay
 from jobmeter.report.cluster.text import amount
 from jobmeter.report.table import styled_lines
 from jobmeter.report.table_layout import Column, lay_out
@@ -20,8 +17,6 @@ from jobmeter.terminal import printable
 from jobmeter.units import share_text, text
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from jobmeter.cluster.monitor import ClusterMonitor
 
 _COLUMNS = (
@@ -40,32 +35,12 @@ _MOST_FINDINGS = 4
 _NEAR = 0.9
 
 
-class ClusterDisplay:
+class ClusterDisplay(LiveDisplay):
     """Shows the latest sample for as long as it is entered, and leaves nothing behind."""
 
     def __init__(self, monitor: ClusterMonitor) -> None:
+        super().__init__(per_second=2)
         self._monitor = monitor
-        self._live = Live(
-            self,
-            console=TextConsole(cast("IO[str]", PassingTerminal(sys.stderr))),
-            refresh_per_second=2,
-            transient=True,
-            vertical_overflow="crop",
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def __enter__(self) -> ClusterDisplay:
-        self._keys = quiet_control_keys(sys.stderr)
-        self._keys.__enter__()
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
-        self._keys.__exit__(None, None, None)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from screen_lines(self._monitor, options.max_width, options.size.height)

@@ -48,6 +48,7 @@ class Task(NamedTuple):
     labels: dict[str, str] = {}
     measure: Measure = Measure()
     container: dict[str, Any] | None = None  # the fields of ContainerOptions; None: no container
+    custom: dict[str, float] = {}  # resources that a cluster has names of its own for
 
     def as_json(self) -> dict[str, Any]:
         """The task as JSON has it; `from_json` is the way back."""
@@ -81,6 +82,7 @@ class Capacity(NamedTuple):
     gpus: int | None = None
     slots: int | None = None  # tasks at a time, whatever they request
     largest: Requirement = Requirement()  # the most that one task may request, where that is less
+    custom: Mapping[str, float] | None = None  # the most of each resource that has a name of the cluster's own
 
     def bounded(self, cpus: float | None, memory_bytes: int | None, gpus: int | None) -> Capacity:
         """The same with what a user allows instead, where they say so."""
@@ -115,6 +117,7 @@ class Capabilities(NamedTuple):
     shares_files: bool = True  # its jobs see the files of this machine: inputs are checked before anything starts
     retries_elsewhere: bool = False  # a task that was lost can run on another machine, so `retry` counts for it
     has_nodes: bool = False  # it requests nodes as the spec says: `num_nodes`, schedulers
+    has_custom: bool = False  # its nodes may have resources with names of their own, which tasks may request
     has_queue: bool = False  # tasks that do not fit yet wait there: their start may be long after `start`
 
 

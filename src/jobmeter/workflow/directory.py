@@ -211,6 +211,7 @@ def _job_entry(job: Job, hide: Redaction) -> dict[str, Any]:
         "is_action": job.is_action,
         "num_nodes": job.num_nodes if job.num_nodes > 1 else None,
         "scheduler": job.scheduler,
+        "custom": dict(job.custom),
     }
     return {
         "job_id": job.number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobmeter import units
@@ -75,6 +75,7 @@ class Job(NamedTuple):
     is_action: bool = False  # a command of an action, not a job of the spec
     num_nodes: int = 1
     scheduler: str | None = None  # how nodes for it are requested
+    custom: Mapping[str, float] = {}  # resources that a cluster has names of its own for
 
 
 class Monitor(NamedTuple):
@@ -143,6 +144,11 @@ def check_fit(jobs: Iterable[Job], capacity: Capacity) -> None:
                 f"job {job.name!r} requests {excess}, and {limit}: it can never start. "
                 "Request less, or say with --cpus, --memory or --gpus what may be given out."
             )
+        for name, amount in job.custom.items():
+            most_custom = amount if capacity.custom is None else capacity.custom.get(name, 0.0)
+            if amount > most_custom:
+                limit = _there_are(most_custom)
+                raise UsageError(f"job {job.name!r} requests {amount:g} {name}, and {limit}: it can never start.")
 
 
 def _misfit(job: Job, most: Requirement) -> tuple[str, str]:

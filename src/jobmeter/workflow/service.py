@@ -272,6 +272,9 @@ def _warn_of_unused(prepared: Prepared, warn: Warn) -> None:
     nodes = [*plan.node_requests.fields(), *(["num_nodes"] if any(job.num_nodes > 1 for job in plan.jobs) else [])]
     if nodes and not prepared.engine.capabilities.has_nodes:
         warn(f"engine {prepared.engine_name} has no nodes to request: {', '.join(nodes)} not used")
+    custom = sorted({name for job in plan.jobs for name in job.custom})
+    if custom and not prepared.engine.capabilities.has_custom:
+        warn(f"engine {prepared.engine_name} has no resources of its own: {', '.join(custom)} not used")
     if plan.without_effect:
         warn(f"without effect: {', '.join(plan.without_effect)}")
 

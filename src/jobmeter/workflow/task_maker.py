@@ -84,6 +84,7 @@ class TaskMaker:
             labels={**job.labels, **input_labels(job)} if self._options.label_inputs else job.labels,
             measure=self._measure(),
             container=container_options(job, added) if in_container else None,
+            custom=dict(job.custom),
         )
 
     def measurements(self) -> list[str] | None:

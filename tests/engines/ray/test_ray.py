@@ -153,8 +153,12 @@ def test_with_a_working_directory_jobs_run_in_a_copy_of_it(place: RayPlace) -> N
     ("options", "code", "message"),
     [
         (["--address", "127.0.0.1:1"], 125, "no Ray cluster answers at 127.0.0.1:1: "),
-        (["--address", "nowhere"], 125, "--address nowhere: it must be `auto`, or HOST:PORT"),
-        (["--address", "ray://127.0.0.1:10001"], 125, "--address ray://127.0.0.1:10001: give HOST:PORT of the head"),
+        (["--address", "nowhere"], 2, "--address nowhere: it must be HOST:PORT of the head"),
+        (
+            ["--address", "ray://127.0.0.1:10001"],
+            2,
+            "--address ray://127.0.0.1:10001: it must be HOST:PORT of the head",
+        ),
         (["--working-dir", "no-such-place"], 2, "--working-dir no-such-place: there is no such directory"),
         (["--runtime-env", "no-such-file"], 2, "--runtime-env no-such-file: neither a JSON object nor a file"),
         (["--runtime-env", "{"], 2, "--runtime-env: it is no JSON"),
@@ -199,6 +203,28 @@ def test_a_requirement_larger_than_any_node_is_refused_before_anything_starts(pl
     assert not (place.folder / "begun").exists()
 
 
+LICENSED = """
+name: licensed
+resource_requirements: [{name: one, cpus: 0.5, custom: {license: 1}}]
+jobs:
+- {name: job, parameters: {n: "1:3"}, resource_requirements: one, command: "mkdir alone && sleep 0.3 && rmdir alone"}
+"""
+
+
+def test_resources_that_have_a_name_of_the_clusters_own_are_requested_of_it(place: RayPlace) -> None:
+    spec = str(place.write(LICENSED.replace("name: job,", 'name: "job{n}",')))
+    refused = place.call("run", spec)
+    assert (2, 1) == (refused.returncode, len(refused.stderr.splitlines())), refused.stderr
+    assert "requests 1 license, and there are none: it can never start" in refused.stderr
+    node = place.cluster.add_node(num_cpus=2, resources={"license": 1})
+    try:
+        done = place.call("run", spec)
+    finally:
+        place.cluster.remove_node(node)
+    assert 0 == done.returncode, done.stderr
+    assert ["completed"] * 3 == [each["status"] for each in place.results()]  # no two were there at a time
+
+
 def test_a_runner_with_another_version_of_ray_is_refused(place: RayPlace) -> None:
     place.write(ONE_JOB)
     (place.folder / "fake").mkdir()
@@ -209,8 +235,8 @@ def test_a_runner_with_another_version_of_ray_is_refused(place: RayPlace) -> Non
     )
     done = place.run_with("--address", place.cluster.address, PYTHONPATH=f"{SOURCE}{os.pathsep}{place.folder}/fake")
     assert (125, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
-    assert "the Ray cluster and this machine differ. The cluster has Ray " in done.stderr
-    assert "here is Ray 2.0.0" in done.stderr
+    assert f"the cluster at {place.cluster.address} runs Ray " in done.stderr
+    assert "this program Ray 2.0.0 with Python" in done.stderr
 
 
 def test_a_runner_with_another_version_of_jobmeter_is_refused_with_the_node_named(place: RayPlace) -> None:

@@ -17,6 +17,18 @@ def test_a_job_that_requests_nothing_takes_one_cpu() -> None:
     assert {"cpus": 0.5, "memory_bytes": GIB, "gpus": 1} == need_of(Requirement(0.5, GIB, 60, 1))
 
 
+def test_resources_with_names_of_their_own_are_counted_like_others() -> None:
+    licensed = (*NODES, NodeInfo("c" * 56, "licensed", 1.0, GIB, 0.0, (("license", 2.0),)))
+    need = need_of(Requirement(), {"license": 1})
+    assert {"cpus": 1.0, "custom.license": 1} == need
+    assert fits_together(need, {"custom.license": 1}, licensed)
+    assert not fits_together(need, {"custom.license": 2}, licensed)
+    assert not fits_together(need, {}, NODES)
+    assert fits_somewhere(need, licensed)
+    assert not fits_somewhere({**need, "cpus": 2.0}, licensed)
+    assert {"license": 2.0} == largest(licensed).custom
+
+
 @pytest.mark.parametrize(
     ("need", "taken", "fits"),
     [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-import socket
 from collections.abc import Iterable
 from typing import Any
 
 from jobmeter import __version__
-from jobmeter.engines.ray import probe
+from jobmeter.engines.ray import connection, probe
+from jobmeter.engines.ray.connection import import_ray
 from jobmeter.engines.ray.protocol import NAMESPACE, PROTOCOL, NodeInfo
 from jobmeter.errors import LaunchError
 
@@ -21,52 +21,9 @@ def connect(address: str, runtime_env: dict[str, Any]) -> str:
 
     LaunchError, in one line, when that cannot be.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise LaunchError(f"the engine `ray` needs Ray ({error}): pip install 'jobmeter[ray]'") from None
-    if "://" in address:
-        raise LaunchError(
-            f"--address {address}: give HOST:PORT of the head, or `auto`, and run it on a node of the cluster"
-        )
-    if address != "auto":
-        _knock(address)
-    try:
-        context = ray.init(
-            address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR", runtime_env=runtime_env or None
-        )
-    except Exception as error:  # noqa: BLE001 - Ray raises many kinds
-        raise LaunchError(_explain(address, error)) from None
-    return str(context.address_info["gcs_address"])
-
-
-def _knock(address: str) -> None:
-    """Ray would try for a minute."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit():
-        raise LaunchError(f"--address {address}: it must be `auto`, or HOST:PORT of the head, as in 10.0.0.1:6379")
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, OverflowError) as error:
-        raise LaunchError(f"no Ray cluster answers at {address}: {error}. To start one: ray start --head") from None
-
-
-def _explain(address: str, error: Exception) -> str:
-    says = " ".join(str(error).split())
-    if "Could not find any running Ray instance" in says:
-        return "no Ray cluster runs here. To start one: ray start --head. Another one: --address HOST:PORT"
-    if "Version mismatch" in says:
-        wanted, _, rest = says.partition("cluster was started with:")[2].partition("This process")
-        here = rest.partition("started with:")[2] or rest
-        return f"the Ray cluster and this machine differ. The cluster has {_listed(wanted)}, here is {_listed(here)}"
-    if "expects this IP address to be either the GCS address or one of the Raylet addresses" in says:
-        return f"this machine is no node of the Ray cluster at {address}. Add it: ray start --address={address}"
-    return f"no Ray cluster can be used at {address}: {says[:300] or type(error).__name__}"
-
-
-def _listed(versions: str) -> str:
-    words = versions.strip().rstrip(".").split()
-    return ", ".join(f"{words[at].rstrip(':')} {words[at + 1]}" for at in range(0, len(words) - 1, 2)) or versions
+    ray = import_ray()
+    connection.connect(ray, address, namespace=NAMESPACE, runtime_env=runtime_env or None)
+    return str(ray.get_runtime_context().gcs_address)
 
 
 def nodes() -> list[NodeInfo]:
@@ -84,7 +41,12 @@ def _node_info(node: dict[str, Any]) -> NodeInfo:
         resources.get("CPU", 0.0),
         int(resources.get("memory", 0)),
         resources.get("GPU", 0.0),
+        tuple((name, amount) for name, amount in sorted(resources.items()) if not _is_rays_own(name)),
     )
+
+
+def _is_rays_own(name: str) -> bool:
+    return name in ("CPU", "GPU", "memory", "object_store_memory") or name.startswith("node:")
 
 
 def on_every_node(function: Any, *arguments: Any) -> tuple[dict[NodeInfo, Any], dict[NodeInfo, str]]:

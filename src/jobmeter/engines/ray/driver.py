@@ -21,8 +21,8 @@ from jobmeter.engines.ray import cluster
 from jobmeter.engines.ray.left_jobs import end_left
 from jobmeter.engines.ray.mailbox import Mailbox
 from jobmeter.engines.ray.node_tasks import run_order
-from jobmeter.engines.ray.protocol import NAMESPACE, Order, mailbox_name
-from jobmeter.errors import LaunchError
+from jobmeter.engines.ray.protocol import CUSTOM, NAMESPACE, Order, mailbox_name
+from jobmeter.errors import JobmeterError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -66,7 +66,7 @@ class Driver:
                 continue
             try:
                 self._out.put(("answer", calls[kind](*arguments)))
-            except LaunchError as error:
+            except JobmeterError as error:
                 self._out.put(("refused", str(error)))
             except Exception as error:  # noqa: BLE001 - the runner says it in one line
                 self._out.put(("refused", f"{type(error).__name__}: {cluster.in_short(error)}"))
@@ -95,11 +95,14 @@ class Driver:
 
     def submit(self, order: Order, need: Mapping[str, float], name: str) -> None:
         try:
-            options = {"num_cpus": need.get("cpus", 0), "name": name}
+            options: dict[str, Any] = {"num_cpus": need.get("cpus", 0), "name": name}
             if "memory_bytes" in need:
                 options["memory"] = int(need["memory_bytes"])
             if need.get("gpus"):
                 options["num_gpus"] = need["gpus"]
+            custom = {key.removeprefix(CUSTOM): amount for key, amount in need.items() if key.startswith(CUSTOM)}
+            if custom:
+                options["resources"] = custom
             self._refs[order.id] = ref = self._remote.options(**options).remote(order)
             ref.future().add_done_callback(lambda future: self._finished(order.id, future))
         except Exception as error:  # noqa: BLE001 - what is wrong with one task is not the others' concern

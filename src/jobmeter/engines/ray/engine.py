@@ -20,6 +20,7 @@ from jobmeter.engines.contract import (
     Recovered,
     Task,
 )
+from jobmeter.engines.ray.connection import wanted_address
 from jobmeter.engines.ray.driver_process import DriverProcess
 from jobmeter.engines.ray.options import RuntimeOptions, runtime_options
 from jobmeter.engines.ray.protocol import NodeInfo, Order
@@ -44,11 +45,11 @@ class RayEngine:
         EngineOption("working-dir", "DIR", "have Ray copy this directory to the nodes, and run jobs in the copy"),
         EngineOption("runtime-env", "JSON", "a runtime environment of Ray for the jobs: an object, or a file with one"),
     )
-    capabilities = Capabilities(shares_files=False, retries_elsewhere=True, has_queue=True)
+    capabilities = Capabilities(shares_files=False, retries_elsewhere=True, has_custom=True, has_queue=True)
 
     def __init__(self, options: Mapping[str, str] = {}) -> None:
         """UsageError for options that are not valid."""
-        self._address = options.get("address") or "auto"
+        self._address = wanted_address(options.get("address"))
         self._runtime: RuntimeOptions = runtime_options(options)
         self._key = uuid.uuid4().hex[:16]
         self._driver: DriverProcess | None = None
@@ -94,7 +95,7 @@ class RayEngine:
 
     def start(self, task: Task) -> None:
         with self._lock:
-            sent = SentTask(task, need_of(task.requirement))
+            sent = SentTask(task, need_of(task.requirement, task.custom))
             if self._cancelled:
                 self._never_started(sent)
                 return

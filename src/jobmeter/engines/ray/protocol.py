@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 PROTOCOL = 1
 """Changes whenever one side would not understand the other."""
 NAMESPACE = "jobmeter"
+CUSTOM = "custom."
+"""Begins the name of an amount that has a name of the cluster's own."""
 TICK = 0.25
 """Seconds after which a job that still runs reports for the first time."""
 SLOW_TICK = 1.0
@@ -31,6 +33,12 @@ class NodeInfo(NamedTuple):
     cpus: float
     memory_bytes: int
     gpus: float
+    custom: tuple[tuple[str, float], ...] = ()  # by their names, as Ray has them
+
+    def amounts(self) -> dict[str, float]:
+        """What it has, by the names of a `Need`."""
+        usual = {"cpus": self.cpus, "memory_bytes": float(self.memory_bytes), "gpus": self.gpus}
+        return {**usual, **{CUSTOM + name: amount for name, amount in self.custom}}
 
     def short(self) -> str:
         """How it is named to people: several nodes may be on one machine."""

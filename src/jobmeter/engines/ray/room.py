@@ -5,36 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from jobmeter.engines.contract import Capacity
-from jobmeter.engines.ray.protocol import NodeInfo
+from jobmeter.engines.ray.protocol import CUSTOM, NodeInfo
 from jobmeter.model import Requirement
 
 Need = Mapping[str, float]
-"""cpus, memory_bytes, gpus, as far as they are requested."""
+"""cpus, memory_bytes, gpus and `custom.NAME`, as far as they are requested."""
 
 
-def need_of(requirement: Requirement) -> dict[str, float]:
+def need_of(requirement: Requirement, custom: Mapping[str, float] = {}) -> dict[str, float]:
     """A job that requests nothing is given one CPU, so that the cluster is not filled without end."""
     amounts = {name: getattr(requirement, name) for name in ("cpus", "memory_bytes", "gpus")}
-    return {"cpus": 1.0, **{name: value for name, value in amounts.items() if value is not None}}
+    known = {name: value for name, value in amounts.items() if value is not None}
+    return {"cpus": 1.0, **known, **{CUSTOM + name: amount for name, amount in custom.items()}}
 
 
 def largest(nodes: Iterable[NodeInfo]) -> Capacity:
     """One job may request what the largest node has; what does not fit yet waits."""
     nodes = list(nodes)
+    custom: dict[str, float] = {}
+    for name, amount in (each for node in nodes for each in node.custom):
+        custom[name] = max(amount, custom.get(name, 0.0))
     return Capacity(
+        custom=custom,
         largest=Requirement(
             max((node.cpus for node in nodes), default=0.0),
             max((node.memory_bytes for node in nodes), default=0),
             None,
             int(max((node.gpus for node in nodes), default=0)),
-        )
+        ),
     )
 
 
 def fits_together(need: Need, taken: Need, nodes: Sequence[NodeInfo]) -> bool:
     """Whether the cluster has room for it beside what was sent there; which node has it is Ray's to find."""
     for name, amount in need.items():
-        there_is = sum(getattr(node, name) for node in nodes)
+        there_is = sum(node.amounts().get(name, 0.0) for node in nodes)
         if amount > 0 and amount + taken.get(name, 0) > there_is + 1e-9:
             return False
     return True
@@ -42,4 +47,4 @@ def fits_together(need: Need, taken: Need, nodes: Sequence[NodeInfo]) -> bool:
 
 def fits_somewhere(need: Need, nodes: Iterable[NodeInfo]) -> bool:
     """Whether one node could run it, if it did nothing else."""
-    return any(all(amount <= getattr(node, name) + 1e-9 for name, amount in need.items()) for node in nodes)
+    return any(all(amount <= node.amounts().get(name, 0.0) + 1e-9 for name, amount in need.items()) for node in nodes)

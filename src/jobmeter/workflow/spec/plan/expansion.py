@@ -144,6 +144,7 @@ class Expansion:
             heeds_sigterm=spec.supports_termination is not False,
             rank=self._rank,
             num_nodes=self._sizes[3],
+            custom=self._sizes[4],
             scheduler=spec.scheduler,
         )
         field, names = waits_field(spec)
@@ -239,11 +240,13 @@ def at(path: Path, function: Callable[..., Any], *arguments: Any) -> Any:
         raise
 
 
-def _sizes(spec: JobSpec, named: Mapping[str, NamedSizes]) -> tuple[Requirement, int, str | None, int]:
-    """What a job requests, its GPUs, the name of its requirement, and its nodes."""
+def _sizes(
+    spec: JobSpec, named: Mapping[str, NamedSizes]
+) -> tuple[Requirement, int, str | None, int, dict[str, float]]:
+    """What a job requests, its GPUs, the name of its requirement, its nodes, and resources of a cluster's own."""
     requirement = spec.resource_requirements
     if requirement is None:
-        return Requirement(), 0, None, 1
+        return Requirement(), 0, None, 1, {}
     name = None
     if isinstance(requirement, str):
         name = requirement
@@ -255,7 +258,8 @@ def _sizes(spec: JobSpec, named: Mapping[str, NamedSizes]) -> tuple[Requirement,
     cpus = sizes.cpus if sizes.cpus is not None else sizes.num_cpus
     gpus = sizes.gpus if sizes.gpus is not None else sizes.num_gpus
     # 0 requests none, as many specs write it.
-    return Requirement(cpus, sizes.memory, sizes.runtime, gpus or None), gpus or 0, name, sizes.num_nodes or 1
+    requested = Requirement(cpus, sizes.memory, sizes.runtime, gpus or None)
+    return requested, gpus or 0, name, sizes.num_nodes or 1, sizes.custom or {}
 
 
 def _rules(spec: JobSpec, handlers: Mapping[str, tuple[FailureRule, ...]]) -> tuple[FailureRule, ...]:

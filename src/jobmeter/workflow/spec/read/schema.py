@@ -24,6 +24,7 @@ from jobmeter.model import Status
 from jobmeter.settings import (
     cpu_number,
     positive_bytes,
+    positive_number,
     positive_seconds,
     positive_whole_number,
     sampling_interval,
@@ -157,6 +158,7 @@ class Sizes(Model):
     num_gpus: Annotated[int | None, _reading(whole_number)] = None
     memory: Annotated[int | None, _reading(positive_bytes)] = None
     runtime: Annotated[float | None, _reading(positive_seconds)] = None
+    custom: dict[str, Annotated[float, _reading(positive_number)]] | None = None
 
     @model_validator(mode="after")
     def _one_spelling(self) -> Sizes:
