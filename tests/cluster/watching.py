@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,7 @@ class Watched:
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
+        shutil.rmtree(self.store)
 
 
 @contextlib.contextmanager

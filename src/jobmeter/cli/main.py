@@ -30,7 +30,7 @@ COMMANDS = {
     "metric": Command("report a number from inside a job, as the loss of a model", "jobmeter.cli.metric"),
     "submit": Command("send one job to an engine, and return at once", "jobmeter.cli.submit"),
     "worker": Command("take jobs from a Celery broker and run them on this machine", "jobmeter.cli.worker"),
-    "cluster": Command("show what a cluster reserves, what it really uses, and what to change", "jobmeter.cli.cluster"),
+    "cluster": Command("show what a cluster reserves and what it really uses", "jobmeter.cli.cluster"),
     "ls": Command("list the stored runs, newest first", "jobmeter.cli.ls"),
     "show": Command("show one run: what it used, how it ended, what stands out", "jobmeter.cli.show"),
     "plot": Command("draw what runs used over time, as a page or as pictures", "jobmeter.cli.plot"),
