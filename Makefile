@@ -20,7 +20,7 @@ check: $(VENV)/installed-for-tests lint
 	$(BIN)/pytest -q -n 2 --dist loadgroup $(SLOW:%=--ignore=%) $(QUICK:%=tests/%) $(PYTEST_OPTIONS)
 
 # Tests wait more than they compute: four workers keep two cores busy. What fails beside others is run once more by itself.
-FAILED_ONCE := $(BIN)/pytest --last-failed --last-failed-no-failures none
+FAILED_ONCE := $(BIN)/pytest -n 1 --dist loadgroup --last-failed --last-failed-no-failures none
 test: $(VENV)/installed-for-tests lint docs
 	@rm -f .pytest_cache/v/cache/lastfailed
 	$(BIN)/pytest -n 4 --dist loadgroup -m 'not alone' $(PYTEST_OPTIONS) || { echo 'UNSTEADY if it passes now:'; $(FAILED_ONCE); }

@@ -27,6 +27,7 @@ class DriverProcess:
     """Starts it at once. Any thread may `ask` and `tell`; events come in a thread of its own."""
 
     def __init__(self) -> None:
+        """LaunchError when there are too few processes or threads left for it."""
         from multiprocessing.connection import Connection
 
         ours, theirs = socket.socketpair()
@@ -49,10 +50,15 @@ class DriverProcess:
         self._is_closed = False
         # Signals are for the thread of the runner that waits for them, which blocks them only after this.
         given = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        for target in (self._listen, self._hear):
-            threading.Thread(target=target, name="jobmeter-ray", daemon=True).start()
-        signal.pthread_sigmask(signal.SIG_SETMASK, given)
-        weakref.finalize(self, _end, self._socket, self._process)
+        try:
+            for target in (self._listen, self._hear):
+                threading.Thread(target=target, name="jobmeter-ray", daemon=True).start()
+        except RuntimeError as error:
+            self._process.kill()
+            raise LaunchError(f"the driver of Ray cannot be followed: {error}") from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, given)
+            weakref.finalize(self, _end, self._socket, self._process)
 
     def ask(self, kind: str, *arguments: Any) -> Any:
         """The driver's answer. LaunchError when it refuses, or is gone."""
