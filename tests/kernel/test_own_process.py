@@ -11,7 +11,14 @@ import threading
 from pathlib import Path
 
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.own_process import is_forked, read_own_io, read_own_memory, read_own_resident, thread_count
+from jobmeter.kernel.own_process import (
+    is_forked,
+    own_usage,
+    read_own_io,
+    read_own_memory,
+    read_own_resident,
+    thread_count,
+)
 from jobmeter.kernel.procfs import read_io
 
 ASK = "from jobmeter.kernel import machine, own_process; print(own_process.is_forked(machine.THIS_MACHINE))"
@@ -32,7 +39,7 @@ def test_disk_io_is_that_of_proc_with_children_that_were_waited_for(tmp_path: Pa
         os.fsync(file.fileno())
     subprocess.run(["dd", "if=/dev/zero", f"of={tmp_path}/other", "bs=1k", "count=333", "status=none"], check=True)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own, proc = read_own_io(THIS_MACHINE, children), read_io(THIS_MACHINE, os.getpid())
+    own, proc = read_own_io(THIS_MACHINE, own_usage(), children), read_io(THIS_MACHINE, os.getpid())
     assert own is not None
     assert (proc.read_bytes, proc.write_bytes) == tuple(own)
 

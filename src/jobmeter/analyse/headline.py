@@ -214,6 +214,8 @@ def _is_at_least(key: str, described: Described) -> bool:
 
 def _by_trust(keys: Sequence[str], described: Described) -> Sequence[str]:
     """The order of preference, with perf last where it did not count all: it may have been stopped early."""
+    if described.keys().isdisjoint(keys):
+        return keys
     uncertain = [key for key in keys if key in described and key.startswith("perf_") and _is_at_least(key, described)]
     return [*(key for key in keys if key not in uncertain), *uncertain] if uncertain else keys
 

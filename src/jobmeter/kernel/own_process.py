@@ -47,9 +47,13 @@ def reset_high_mark(machine: Machine) -> bool:
     return True
 
 
-def own_page_faults() -> int:
-    """Page faults of all threads so far. While there are none, the resident memory does not grow."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+def own_usage() -> resource.struct_rusage:
+    """What all threads of this process used so far."""
+    return resource.getrusage(resource.RUSAGE_SELF)
+
+
+def page_faults(usage: resource.struct_rusage) -> int:
+    """While there are no more of them, the resident memory does not grow."""
     return usage.ru_minflt + usage.ru_majflt
 
 
@@ -60,14 +64,13 @@ class OwnIo(NamedTuple):
     write_bytes: int
 
 
-def read_own_io(machine: Machine, children: resource.struct_rusage) -> OwnIo | None:
+def read_own_io(machine: Machine, own: resource.struct_rusage, children: resource.struct_rusage) -> OwnIo | None:
     """Disk I/O of this process and of the children it waited for; None where the kernel does not count it.
 
     The counters of /proc/self/io, in blocks of 512 bytes, without opening it.
     """
     if not _counts_io(machine):
         return None
-    own = resource.getrusage(resource.RUSAGE_SELF)
     return OwnIo((own.ru_inblock + children.ru_inblock) << 9, (own.ru_oublock + children.ru_oublock) << 9)
 
 

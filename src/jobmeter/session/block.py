@@ -10,12 +10,20 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from resource import struct_rusage
 
 from jobmeter.collectors import block as keys
 from jobmeter.collectors.contract import ProcessUse, Readings, Target
 from jobmeter.errors import JobmeterError, UsageError
 from jobmeter.kernel.machine import THIS_MACHINE
-from jobmeter.kernel.own_process import OwnMemory, drops_children, has_children, own_children, read_own_io
+from jobmeter.kernel.own_process import (
+    OwnMemory,
+    drops_children,
+    has_children,
+    own_children,
+    own_usage,
+    read_own_io,
+)
 from jobmeter.kernel.procfs import is_ending
 from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.meter.watch import Window
@@ -115,14 +123,14 @@ class Block:
                 self._abandon()
                 raise
 
-    def begin_counting(self, memory: OwnMemory | None, *, resets: bool, alone: bool) -> None:
+    def begin_counting(self, memory: OwnMemory | None, usage: struct_rusage, *, resets: bool, alone: bool) -> None:
         """Called by `OPEN_BLOCKS`: the peak mark was read, and reset if it could be."""
         self._memory = self._last_memory = memory
         self._mark_resets = resets
         self._peak = memory.resident if memory is not None else 0
         self._before = own_children(THIS_MACHINE) if has_children() else frozenset()
         self.clock = BlockClock(OPEN_BLOCKS.meter, alone=alone, stepped=self.stepped)
-        self._io = read_own_io(THIS_MACHINE, self.clock.children)
+        self._io = read_own_io(THIS_MACHINE, usage, self.clock.children)
 
     def note_memory(self, memory: OwnMemory) -> None:
         """The memory of this process now, and its mark since it was last reset."""
@@ -289,7 +297,7 @@ class Block:
         return sum(_runs(pid) for pid in own_children(THIS_MACHINE) - self._before)
 
     def _io_since(self) -> dict[str, int]:
-        now = read_own_io(THIS_MACHINE, self.clock.children) if self._io is not None else None
+        now = read_own_io(THIS_MACHINE, own_usage(), self.clock.children) if self._io is not None else None
         if now is None or self._io is None:
             return {}
         return {

@@ -9,11 +9,13 @@ import os
 import sys
 import threading
 import time
+from resource import struct_rusage
 
 from jobmeter.kernel.machine import THIS_MACHINE
 from jobmeter.kernel.own_process import (
     OwnMemory,
-    own_page_faults,
+    own_usage,
+    page_faults,
     read_own_memory,
     read_own_resident,
     reset_high_mark,
@@ -32,7 +34,7 @@ _YOUNG = 0.05
 class _Reset(NamedTuple):
     """What was known when the mark was last reset. To read it is dear, and needless without a page fault since."""
 
-    page_faults: int
+    usage: struct_rusage
     memory: OwnMemory
 
 
@@ -83,7 +85,8 @@ class OpenBlocks:
                 self._read_mark()
             self._reset = _reset_mark()
             memory = self._read_mark() if self._reset is None else self._reset.memory
-            block.begin_counting(memory, resets=self._reset is not None, alone=self._is_alone(block))
+            usage = own_usage() if self._reset is None else self._reset.usage
+            block.begin_counting(memory, usage, resets=self._reset is not None, alone=self._is_alone(block))
             for each in self._blocks:
                 if each.thread != block.thread:
                     if each.clock.alone:
@@ -115,7 +118,7 @@ class OpenBlocks:
 
     def _read_mark(self) -> OwnMemory | None:
         try:
-            if self._reset is not None and self._reset.page_faults == own_page_faults():
+            if self._reset is not None and page_faults(self._reset.usage) == page_faults(own_usage()):
                 memory = OwnMemory(read_own_resident(THIS_MACHINE), self._reset.memory.high_mark)
             else:
                 memory = read_own_memory(THIS_MACHINE)
@@ -141,11 +144,11 @@ os.register_at_fork(after_in_child=OPEN_BLOCKS.forget_all)
 
 def _reset_mark() -> _Reset | None:
     """Let the mark begin at the present size; None where that cannot be."""
-    page_faults = own_page_faults()
+    usage = own_usage()
     if not reset_high_mark(THIS_MACHINE):
         return None
     resident = read_own_resident(THIS_MACHINE)
-    return _Reset(page_faults, OwnMemory(resident, resident))
+    return _Reset(usage, OwnMemory(resident, resident))
 
 
 def present_task() -> int | None:
