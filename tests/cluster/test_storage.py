@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,7 @@ from jobmeter.analyse.cluster.report import cluster_report
 from jobmeter.analyse.cluster.thresholds import DEFAULT
 from jobmeter.cluster.storage import SampleFile, path_of, read_samples, resolve_id
 from jobmeter.errors import StoreError, UsageError
+from jobmeter.report.cluster.page import cluster_page
 from tests.analyse.cluster.histories import history, values
 from tests.records import violations_of_schema
 
@@ -65,6 +69,9 @@ def test_a_file_that_was_cut_off_has_all_samples_before(tmp_path: Path) -> None:
         b'{"at":"x","span":1}', b'{"at":1}', b'{"at":99,"span":-5}', b'{"at":99,"span":1,"n a":[[]]}',
         b'{"at":99,"span":1,"n none":[1]}', b'{"at":99,"span":1,"waiting":[[1,2]]}', b'{"at":1,"span":1}',
         b'{"ended":7}', b'{"ended":{"monitor_cpu_seconds":"x"}}', b"\xff\xfe", b'{"at":',
+        b'{"at":1e400,"span":1}', b'{"at":NaN,"span":1}', b'{"at":99,"span":1' + b"0" * 400 + b"}",
+        b'{"at":99,"span":1,"n a":[Infinity]}', b'{"at":99,"span":1,"waiting":[[{},1e400]]}',
+        b'{"requests":{"fit":{"cpus":1' + b"0" * 400 + b"}}}", b'{"ended":{"monitor_cpu_seconds":NaN}}',
     ],
 )  # fmt: skip
 def test_a_line_that_is_not_ours_is_skipped_and_all_others_count(tmp_path: Path, line: bytes) -> None:
@@ -101,3 +108,32 @@ def test_one_is_named_by_id_by_its_beginning_or_as_the_last(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="no cluster was watched with this store"):
         resolve_id(str(tmp_path / "none"), "last")
     assert path_of(store, "abc").endswith("/cluster/abc.jsonl")
+
+
+STRANGE: list[Any] = [None, [], {}, "x", -1, True, 1e308, float("nan"), float("inf"), 10**400]
+
+
+def mutated(value: Any, chance: Random) -> Any:
+    """The value of JSON with some of its parts replaced."""
+    if chance.random() < 0.1:
+        return chance.choice(STRANGE)
+    if isinstance(value, dict):
+        return {key: mutated(each, chance) for key, each in value.items()}
+    return [mutated(each, chance) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_stands_in_a_file_it_is_reported_or_refused_in_one_line(tmp_path: Path, seed: int) -> None:
+    path, _ = written(tmp_path)
+    lines = [json.loads(line) for line in Path(path).read_bytes().splitlines()]
+    chance = Random(seed)
+    for _ in range(25):
+        new = [mutated(line, chance) if chance.random() < 0.5 else line for line in lines]
+        Path(path).write_text("".join(f"{json.dumps(line)}\n" for line in new))
+        try:
+            about, read = read_samples(path)
+        except StoreError:
+            continue
+        report = cluster_report(read, about, DEFAULT)
+        assert [] == violations_of_schema("cluster", json.loads(json.dumps(report, allow_nan=False)))
+        assert "<html" in cluster_page(report, read)

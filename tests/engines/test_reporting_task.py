@@ -17,8 +17,8 @@ FAR = ("/nowhere/marker", "of another machine")
 class Kept(ReportingTask):
     """Keeps its reports. While it makes the first, another thread sends output, too."""
 
-    def __init__(self) -> None:
-        super().__init__(TASK, FAR)
+    def __init__(self, marker: tuple[str, str] = FAR) -> None:
+        super().__init__(TASK, marker)
         self.reports: list[list[Any]] = []
         self.other = threading.Thread(target=self.send_output)
 
@@ -41,7 +41,7 @@ def arrived(task: Kept, folder: Path) -> bytes:
 
 def test_a_task_that_sees_the_files_of_its_runner_writes_there_itself(tmp_path: Path) -> None:
     (tmp_path / "marker").write_text("the same")
-    task = ReportingTask(TASK, (f"{tmp_path}/marker", "the same"))
+    task = Kept((f"{tmp_path}/marker", "the same"))
     assert TASK._replace(number=9) == task.local_task(9)
 
 

@@ -8,7 +8,9 @@ wrote counts.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,11 +18,14 @@ from jobmeter.analyse.cluster.model import History, Node, Sample, Waiting
 from jobmeter.byte_text import json_text
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.lines import open_journal, parse_line, read_lines
+from jobmeter.record.types import LARGEST, MOMENT
 from jobmeter.store_access import create, make_store_directory
 from jobmeter.suggestion import suggest
 
 SCHEMA = "jobmeter.cluster-samples/1"
 _FOLDER = "cluster"
+_MOST = LARGEST / 1e6
+"""Sums of so many amounts are within what the schema of the report allows."""
 
 
 class SampleFile:
@@ -139,8 +144,8 @@ def read_samples(path: str) -> tuple[dict[str, Any], History]:
 
 def _header(path: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        words = {name: str(entry[name]) for name in ("id", "engine", "address", "started")}
-        return {**words, "interval_seconds": float(entry["interval_seconds"])}
+        words = {name: str(entry[name]) for name in ("id", "engine", "address")}
+        return {**words, "started": _moment(entry["started"]), "interval_seconds": _amount(entry["interval_seconds"])}
     except (KeyError, TypeError, ValueError):
         raise StoreError(f"{path}: line 1 lacks what the header of samples has") from None
 
@@ -163,35 +168,53 @@ def _take(entry: dict[str, Any], about: dict[str, Any], history: History, column
                 cluster = _numbers(dict(zip(columns["c"], values)))
             elif name[:2] in ("n ", "t "):
                 groups[name[0]][name[2:]] = _numbers(dict(zip(columns[name], values)))
-        waiting = tuple(Waiting(_numbers(request), int(tasks)) for request, tasks in entry.get("waiting", ()))
-        at, span = float(entry["at"]), float(entry["span"])
+        waiting = tuple(Waiting(_numbers(request), int(_amount(tasks))) for request, tasks in entry.get("waiting", ()))
+        at, span = _amount(entry["at"]), _amount(entry["span"])
         if span < 0 or at < history.seconds:
             raise ValueError("samples come one after the other")
         history.add(Sample(at, span, groups["n"], groups["t"], waiting, cluster))
 
 
 def _node(*, joined: float, left: float | None = None, lost: str | None = None, **words: str) -> Node:
-    gone = None if left is None else float(left)
+    gone = None if left is None else _amount(left)
     return Node(
         str(words["id"]),
         str(words["name"]),
         str(words["host"]),
         str(words["scope"]),
-        float(joined),
+        _amount(joined),
         gone,
         None if lost is None else str(lost),
     )
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {key: float(value) for key, value in values.items()}
+    return {key: _amount(value) for key, value in values.items()}
+
+
+def _amount(value: Any) -> float:
+    """An amount. ValueError for what is none, which JSON may have: below 0, NaN, or too large to be added up."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number <= _MOST:
+        raise ValueError("no amount")
+    return number
+
+
+def _moment(value: Any) -> str:
+    """A time. ValueError for what is none."""
+    if not isinstance(value, str) or re.search(MOMENT, value) is None:
+        raise ValueError("no time")
+    return value
 
 
 def _about(fields: Mapping[str, Any]) -> dict[str, Any]:
     known: dict[str, Any] = {}
     if "ended" in fields:
-        known["ended"] = str(fields["ended"])
+        known["ended"] = _moment(fields["ended"])
     if "monitor_cpu_seconds" in fields:
-        known["monitor_cpu_seconds"] = float(fields["monitor_cpu_seconds"])
+        known["monitor_cpu_seconds"] = _amount(fields["monitor_cpu_seconds"])
     known["notes"] = [str(note) for note in fields.get("notes", ())]
     return known

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ _CHUNK = 256 * 1024
 """Bytes of output in one report."""
 
 
-class ReportingTask:
+class ReportingTask(ABC):
     """A task where it runs. It is the journal of the task, too. An engine says how to `report`."""
 
     path = ""
@@ -45,9 +46,9 @@ class ReportingTask:
         self._folder = tempfile.mkdtemp(prefix="jobmeter-worker-")
         return task._replace(stdout=f"{self._folder}/stdout", stderr=f"{self._folder}/stderr")
 
+    @abstractmethod
     def report(self, report: list[Any]) -> None:
         """Send a report that must arrive."""
-        raise NotImplementedError
 
     def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
         self.report(["begin", run_id, header])

@@ -12,7 +12,7 @@ Marker = Sequence[str]
 
 
 class MarkerFile:
-    """The runner's file. It is made when it is first asked for."""
+    """The runner's file. It is made when it is first needed."""
 
     def __init__(self) -> None:
         self._marker = ("", "")

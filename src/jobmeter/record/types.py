@@ -34,10 +34,11 @@ Bytes = Annotated[int, _NOT_NEGATIVE, _STORED]
 Count = Annotated[int, _NOT_NEGATIVE, _STORED]
 Whole = Annotated[int, Keyword("minimum", -LARGEST_STORED), _STORED]
 WholeOrNull = Union[Whole, None]
+MOMENT = r"^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z$"
 Timestamp = Annotated[
     str,
     Keyword("format", "date-time"),
-    Keyword("pattern", r"^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z$"),
+    Keyword("pattern", MOMENT),
 ]
 Key = Annotated[str, Keyword("minLength", 1)]
 Labels = dict[str, str]

@@ -203,6 +203,23 @@ def test_a_requirement_larger_than_any_node_is_refused_before_anything_starts(pl
     assert not (place.folder / "begun").exists()
 
 
+def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(place: RayPlace) -> None:
+    need_root("for a limit that the kernel keeps")
+    spec = f"""
+name: growing
+jobs:
+- name: hog
+  command: [{sys.executable}, -c, "x = b'x' * (150 << 20)"]
+  resource_requirements: {{memory: 100m}}
+  retry: {{times: 2, grow: {{memory: 2}}}}
+"""
+    done = place.call("run", str(place.write(spec)), "--enforce")
+    assert 0 == done.returncode, done.stderr
+    assert [("oom", 100 << 20), ("completed", 200 << 20)] == [
+        (each["status"], each["requirement"]["memory_bytes"]) for each in place.results()
+    ]
+
+
 LICENSED = """
 name: licensed
 resource_requirements: [{name: one, cpus: 0.5, custom: {license: 1}}]

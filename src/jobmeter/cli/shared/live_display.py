@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from typing import IO, TYPE_CHECKING, cast
 
 from rich.live import Live
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class LiveDisplay:
+class LiveDisplay(ABC):
     """Shows itself for as long as it is entered, and leaves nothing behind."""
 
     def __init__(self, per_second: float) -> None:
@@ -45,5 +46,6 @@ class LiveDisplay:
         self._live.stop()
         self._keys.__exit__(None, None, None)
 
+    @abstractmethod
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        raise NotImplementedError
+        """The lines, as they are now."""

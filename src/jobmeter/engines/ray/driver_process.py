@@ -20,7 +20,7 @@ from jobmeter.errors import LaunchError
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.py")
 _LAST_LINES = 20
 _END = 10.0
-"""Seconds in which it ends when it is told to."""
+"""Seconds in which it ends after `close`."""
 
 
 class DriverProcess:

@@ -41,7 +41,7 @@ def create(own: str, name: str) -> GroupV2:
 
 
 def create_without_controllers(own: str, name: str) -> GroupV2:
-    """Make a group below `own`, the group of this process, that tells its processes from others and no more.
+    """Make a group below `own`, the group of this process, that separates its processes from others and no more.
 
     For a hierarchy whose controllers are in v1. NoData where that is not allowed.
     """
