@@ -1,25 +1,11 @@
-"""The schema of a spec. Values come as the texts that people wrote; each field says what it takes them for."""
+"""The schema of a spec: which parts it has, their fields, and what does not go together."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar, Union
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    StringConstraints,
-    Tag,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from jobmeter.errors import UsageError
 from jobmeter.model import Status
 from jobmeter.settings import (
     cpu_number,
@@ -28,108 +14,25 @@ from jobmeter.settings import (
     positive_seconds,
     positive_whole_number,
     sampling_interval,
-    signed_whole_number,
     whole_number,
 )
-
-_T = TypeVar("_T")
-MOST_RETRIES = 1000
-
-
-def _reading(parse: Callable[[str], _T]) -> BeforeValidator:
-    """Reads a text by one of jobmeter's own parsers; its error is the message."""
-
-    def read(value: Any) -> _T:
-        try:
-            return parse(_text(value))
-        except UsageError as error:
-            raise wrong(str(error)) from None
-
-    return BeforeValidator(read)
-
-
-def wrong(message: str) -> PydanticCustomError:
-    # The message goes as a value: braces in it are no placeholders.
-    return PydanticCustomError("wrong", "{message}", {"message": message})
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise wrong(f"must be one value, and here is {kind_of(value)}")
-    return value
-
-
-def kind_of(value: Any) -> str:
-    """The type of a value, in words."""
-    if value is None:
-        return "nothing"
-    return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, "a text")
-
-
-def _factor(text: str) -> float:
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = math.nan
-    if not 1 <= factor <= 1000:
-        raise UsageError(f"{text!r} is not a factor from 1 to 1000")
-    return factor
-
-
-def _truth(text: str) -> bool:
-    truth = _TRUTH.get(text.lower())
-    if truth is None:
-        raise UsageError(f"{text!r} is neither true nor false")
-    return truth
-
-
-_TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-
-
-def _shell(text: str) -> bool | str:
-    return _TRUTH.get(text.lower(), text)
-
-
-def _one_or_more(value: Any) -> Any:
-    """A single text where a list may stand."""
-    return [value] if isinstance(value, str) else value
-
-
-def _times(value: Any) -> Any:
-    """`retry: 2` means two more attempts."""
-    return {"times": value} if isinstance(value, str) else value
-
-
-def _snake(value: Any) -> Any:
-    """`TimeSeries` is another spelling of `time_series`."""
-    return {"TimeSeries": "time_series", "Summary": "summary"}.get(value, value) if isinstance(value, str) else value
-
-
-def _exit_code(text: str) -> int:
-    code = signed_whole_number(text)
-    if not 1 <= code <= 255:
-        raise UsageError(f"{text!r} is not an exit code from 1 to 255")
-    return code
-
-
-def _empty(value: Any) -> Any:
-    return "" if value is None else value
-
-
-Text = Annotated[str, StringConstraints(max_length=1_000_000)]
-Truth = Annotated[bool, _reading(_truth)]
-Whole = Annotated[int, _reading(signed_whole_number)]
-Factor = Annotated[float, _reading(_factor)]
-Texts = Annotated[list[Text], BeforeValidator(_one_or_more)]
-TextMap = dict[str, Annotated[Text, BeforeValidator(_empty)]]
-
-
-def _either(one: Any, other: Any, other_kind: type) -> Any:
-    """One of two types, chosen by the value's own, so that only the errors of that one are reported."""
-    return Annotated[
-        Union[Annotated[one, Tag("one")], Annotated[other, Tag("other")]],
-        Discriminator(lambda value: "other" if isinstance(value, other_kind) else "one"),
-    ]
+from jobmeter.workflow.spec.read.field_types import (
+    ExitCodes,
+    Factor,
+    Granularity,
+    Retries,
+    RetryCauses,
+    Shell,
+    Text,
+    TextMap,
+    Texts,
+    Truth,
+    Whole,
+    either,
+    kind_of,
+    reading,
+    wrong,
+)
 
 
 class Model(BaseModel):
@@ -151,14 +54,14 @@ class Model(BaseModel):
 class Sizes(Model):
     """What is requested."""
 
-    num_nodes: Annotated[int | None, _reading(positive_whole_number)] = None
-    cpus: Annotated[float | None, _reading(cpu_number)] = None
-    num_cpus: Annotated[float | None, _reading(cpu_number)] = None
-    gpus: Annotated[int | None, _reading(whole_number)] = None
-    num_gpus: Annotated[int | None, _reading(whole_number)] = None
-    memory: Annotated[int | None, _reading(positive_bytes)] = None
-    runtime: Annotated[float | None, _reading(positive_seconds)] = None
-    custom: dict[str, Annotated[float, _reading(positive_number)]] | None = None
+    num_nodes: Annotated[int | None, reading(positive_whole_number)] = None
+    cpus: Annotated[float | None, reading(cpu_number)] = None
+    num_cpus: Annotated[float | None, reading(cpu_number)] = None
+    gpus: Annotated[int | None, reading(whole_number)] = None
+    num_gpus: Annotated[int | None, reading(whole_number)] = None
+    memory: Annotated[int | None, reading(positive_bytes)] = None
+    runtime: Annotated[float | None, reading(positive_seconds)] = None
+    custom: dict[str, Annotated[float, reading(positive_number)]] | None = None
 
     @model_validator(mode="after")
     def _one_spelling(self) -> Sizes:
@@ -183,37 +86,30 @@ class Grow(Model):
 
 # pydantic copies a default that can change, for each job: values are shared instead.
 _GROW = Grow()
-_RETRIED = (Status.OOM.value, Status.TIMEOUT.value)
-
-
-def _retry_cause(text: str) -> str | int:
-    if text.lower() in _RETRIED:
-        return text.lower()
-    if re.fullmatch(r"\d{1,9}", text) and 1 <= int(text) <= 255:
-        return int(text)
-    raise UsageError(f"{text!r} is neither oom nor timeout nor an exit code from 1 to 255")
 
 
 class RetrySpec(Model):
     """When a job is tried again."""
 
-    times: Annotated[int, _reading(whole_number), Field(le=MOST_RETRIES)] = 0
-    on: Annotated[list[Annotated[Union[str, int], _reading(_retry_cause)]], BeforeValidator(_one_or_more)] = [
-        Status.OOM,
-        Status.TIMEOUT,
-    ]
+    times: Retries = 0
+    on: RetryCauses = [Status.OOM, Status.TIMEOUT]
     grow: Grow = Field(default_factory=lambda: _GROW)
 
 
 _NO_RETRY = RetrySpec()
 
 
+def _times(value: Any) -> Any:
+    """`retry: 2` means two more attempts."""
+    return {"times": value} if isinstance(value, str) else value
+
+
 class ContainerSpec(Model):
     """The container a job runs in."""
 
     image: Text
-    mounts: list[_either(Text, dict[str, Text], dict)] | None = None  # type: ignore[valid-type]
-    volumes: list[_either(Text, dict[str, Text], dict)] | None = None  # type: ignore[valid-type]
+    mounts: list[either(Text, dict[str, Text], dict)] | None = None  # type: ignore[valid-type]
+    volumes: list[either(Text, dict[str, Text], dict)] | None = None  # type: ignore[valid-type]
     env: TextMap | None = None
     user: Text | None = None
     network: Text | None = None
@@ -233,7 +129,7 @@ class ContainerSpec(Model):
 class Parameterised(Model):
     """What one entry becomes several of."""
 
-    parameters: dict[str, _either(Text, list[Text], list)] = Field(default_factory=dict)  # type: ignore[valid-type]
+    parameters: dict[str, either(Text, list[Text], list)] = Field(default_factory=dict)  # type: ignore[valid-type]
     parameter_mode: Literal["product", "zip"] = "product"
     use_parameters: Texts = Field(default_factory=list)
 
@@ -258,12 +154,10 @@ class UserDataSpec(Parameterised):
 class FailureRuleSpec(Model):
     """What happens after some exit codes."""
 
-    exit_codes: Annotated[list[Annotated[int, _reading(_exit_code)]], BeforeValidator(_one_or_more)] = Field(
-        default_factory=list
-    )
+    exit_codes: ExitCodes = Field(default_factory=list)
     match_all_exit_codes: Truth = False
     recovery_script: Text | None = None
-    max_retries: Annotated[int, _reading(whole_number), Field(le=MOST_RETRIES)] = 3
+    max_retries: Retries = 3
 
     @model_validator(mode="after")
     def _matches_something(self) -> FailureRuleSpec:
@@ -326,9 +220,9 @@ class JobSpec(Parameterised):
     """One job, or a sweep of them."""
 
     name: Text
-    command: _either(Text, list[Text], list)  # type: ignore[valid-type]
+    command: either(Text, list[Text], list)  # type: ignore[valid-type]
     invocation_script: Text | None = None
-    resource_requirements: _either(Text, Sizes, dict) | None = None  # type: ignore[valid-type]
+    resource_requirements: either(Text, Sizes, dict) | None = None  # type: ignore[valid-type]
     failure_handler: Text | None = None
     scheduler: Text | None = None
     cancel_on_blocking_job_failure: Truth = True
@@ -348,11 +242,11 @@ class JobSpec(Parameterised):
     output_user_data_regexes: Texts = Field(default_factory=list)
     env: TextMap = Field(default_factory=dict)
     cwd: Text | None = None
-    shell: Annotated[Union[bool, str], _reading(_shell)] = True
+    shell: Shell = True
     retry: Annotated[RetrySpec, BeforeValidator(_times)] = Field(default_factory=lambda: _NO_RETRY)
     priority: Whole = 0
     labels: TextMap = Field(default_factory=dict)
-    container: _either(Text, ContainerSpec, dict) | None = None  # type: ignore[valid-type]
+    container: either(Text, ContainerSpec, dict) | None = None  # type: ignore[valid-type]
     stdio: Any = None
 
     @model_validator(mode="after")
@@ -369,8 +263,8 @@ class MonitorSpec(Model):
     """What is measured, and how much of it is stored."""
 
     enabled: Truth = True
-    granularity: Annotated[Literal["summary", "time_series"], BeforeValidator(_snake)] = "summary"
-    sample_interval_seconds: Annotated[float, _reading(sampling_interval)] = 5.0
+    granularity: Granularity = "summary"
+    sample_interval_seconds: Annotated[float, reading(sampling_interval)] = 5.0
     generate_plots: Truth = False
 
 
@@ -382,7 +276,7 @@ class Spec(Model):
     user: Text = ""
     project: Text = ""
     metadata: Any = None
-    parameters: dict[str, _either(Text, list[Text], list)] = Field(default_factory=dict)  # type: ignore[valid-type]
+    parameters: dict[str, either(Text, list[Text], list)] = Field(default_factory=dict)  # type: ignore[valid-type]
     variables: TextMap = Field(default_factory=dict)
     env: TextMap = Field(default_factory=dict)
     resource_monitor: MonitorSpec = MonitorSpec()

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ValidationError
 
 from jobmeter.errors import quote
 from jobmeter.suggestion import nearest_name, suggest
+from jobmeter.workflow.spec.read.field_types import kind_of
 from jobmeter.workflow.spec.read.loading import Document
-from jobmeter.workflow.spec.read.schema import Spec, kind_of
+from jobmeter.workflow.spec.read.schema import Spec
 from jobmeter.workflow.spec.read.spec_errors import Path, Problem, refuse
 
 
