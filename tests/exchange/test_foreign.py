@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobmeter.analyse import headline, headline_table
+from jobmeter.analyse import headline, headline_memory, headline_table
 from jobmeter.exchange import duct, gnutime, nextflow, slurm
 from jobmeter.exchange.foreign import Facts, run_of, stable_id
 from jobmeter.model import Measurement, Outcome, Status
@@ -29,7 +29,8 @@ def test_keys_begin_with_their_source_and_are_described() -> None:
     "order",
     [
         (*headline.CPU_SECONDS, *headline.OTHERS_CPU_SECONDS),
-        headline.CPU_PERCENT, headline.MEMORY_TOTAL, headline.READ_BYTES, headline.WRITE_BYTES, headline.SINGLE_PROCESS,
+        headline.CPU_PERCENT, headline.READ_BYTES, headline.WRITE_BYTES,
+        headline_memory.MEMORY_TOTAL, headline_memory.SINGLE_PROCESS,
     ],
 )  # fmt: skip
 def test_what_others_measured_is_asked_last(order: tuple[str, ...]) -> None:

@@ -1,7 +1,8 @@
 """How the headline figures are taken from measurements: the order of sources, and how far to trust each figure.
 
-`analyse.headline_table` lists the figures; here is what they are made with. `summary` is the `measurements` part of a
-run record, `described` the descriptions of its keys; neither need be of this version of jobmeter.
+`analyse.headline_table` lists the figures; here is what they are made with, those of memory in
+`analyse.headline_memory`. `summary` is the `measurements` part of a run record, `described` the descriptions of its
+keys; neither need be of this version of jobmeter.
 """
 
 from __future__ import annotations
@@ -31,19 +32,6 @@ WRITE_BYTES = (
     "block_write_bytes", "proc_write_bytes", "cgroup_write_bytes", "container_block_write_bytes",
     "nextflow_write_bytes", "slurm_max_disk_write", "gnutime_write_bytes",
 )  # fmt: skip
-MEMORY_TOTAL = (
-    "block_mem_peak", "proc_pss_total", "psutil_pss_total", "proc_rss_total", "psutil_rss_total", "ps_rss_total",
-    # A container runtime counts page cache too.
-    "container_mem_peak", "container_mem_current",
-    "slurm_max_rss", "nextflow_peak_rss", "nextflow_rss", "duct_rss_total",
-)  # fmt: skip
-MEMORY_MEAN = ("block_memory", "cgroup_held", "proc_memory", *MEMORY_TOTAL)
-MEMORY_PEAK = (
-    "cgroup_mem_peak", "cgroup_held", *MEMORY_TOTAL, "proc_hwm_max", "rusage_maxrss", "gnutime_maxrss",
-)  # fmt: skip
-SINGLE_PROCESS = ("rusage_maxrss", "proc_hwm_max", "gnutime_maxrss")
-HELD_WITH_UNCOUNTED = "proc_held_total"
-HUGETLB = "proc_hugetlb_total"
 PROCESSES = ("block_processes", "proc_processes")
 NETWORK_RX = ("netns_rx_bytes", "container_net_rx_bytes", "bpf_rx_bytes", "tcp_rx_bytes")
 NETWORK_TX = ("netns_tx_bytes", "container_net_tx_bytes", "bpf_tx_bytes", "tcp_tx_bytes")
@@ -53,12 +41,11 @@ GPUS = ("nvml_gpus", "rocm_gpus", "drm_gpus")
 CPU_ENERGY = ("rapl_energy", "tdp_energy")
 GPU_ENERGY = ("nvml_energy", "rocm_energy")
 ENERGY = (*CPU_ENERGY, *GPU_ENERGY)
-_RESIDENT = ("proc_memory", "proc_pss_total", "psutil_pss_total", "proc_rss_total")
 
 _PERF_CPU = "perf_cpu_seconds"
 _RUSAGE_CPU = "rusage_cpu_seconds"
 _MORE = 1.005
-_TICK = 0.05
+TICK = 0.05
 _RUSAGE_LAG = 0.01
 """How much more than an earlier source another may report by chance: those that count in ticks, and rusage. That has
 what a process uses between fork and exec besides, and is exact: perf was found to lack 5 % of a job that did nothing
@@ -70,11 +57,6 @@ _UNEXPLAINED, _UNEXPLAINED_SECONDS = 0.02, 0.002
 """How far the CPU time of the cgroup around a job may be from the job's own for that to be all of it. The shepherd used
 some of it, measured as 0.1 to 0.7 ms, and more where it waits for many orphans; the job's accounts were found to agree
 with the cgroup's to 0.3 %, also those of thousands of short processes."""
-_LITTLE_CACHE = 0.02
-_LACKING = 1.05
-"""What is this much more than a figure makes it "at least"."""
-_KERNEL_MEMORY = 90 << 10
-"""Bytes that the kernel needs for a process: its stack, its tables; measured with 500 sleeping ones."""
 _SHORTEST_SPAN = 0.1
 """Seconds. The start of a container is known to within some 10 ms: over less than this there is no mean of its CPU."""
 
@@ -134,23 +116,6 @@ def cpu_peak(measured: Measured) -> Figure | None:
     return peak
 
 
-def memory_peak(measured: Measured) -> Figure | None:
-    """The most memory the job held that could not be reclaimed."""
-    if "peak" not in measured.found:
-        # The marks of processes, which others read, are of their whole life.
-        figure = first_figure(measured, ("block_mem_peak",), "peak")
-        measured.found["peak"] = figure or _memory_peak(measured.summary, measured.described)
-    return measured.found["peak"]
-
-
-def memory_mean(measured: Measured) -> Figure | None:
-    return _memory_level(measured.summary, measured.described, memory_peak(measured), "mean")
-
-
-def memory_min(measured: Measured) -> Figure | None:
-    return _memory_level(measured.summary, measured.described, memory_peak(measured), "min")
-
-
 def energy(measured: Measured) -> Figure | None:
     """The energy of CPUs and GPUs together, as far as it is known; its quality is that of the least trusted part."""
     if measured.summary.keys().isdisjoint(ENERGY):
@@ -174,7 +139,7 @@ def instructions_per_cycle(measured: Measured) -> Figure | None:
 
 def first_figure(measured: Measured, keys: Iterable[str], statistic: str) -> Figure | None:
     """The first of these measurements that has the statistic; None when none has."""
-    return _first(measured.summary, measured.described, keys, statistic)
+    return first_in(measured.summary, measured.described, keys, statistic)
 
 
 def _cpu_mean(measured: Measured) -> Figure | None:
@@ -195,15 +160,17 @@ def _rate(cpu: Figure | None, wall_seconds: float, span: CpuSpan | None) -> Figu
     return {**cpu, "value": round(min(percent, span.most_percent), 2)}
 
 
-def _first(summary: Summary, described: Described, keys: Iterable[str], field: str) -> Figure | None:
+def first_in(summary: Summary, described: Described, keys: Iterable[str], field: str) -> Figure | None:
+    """The first of these measurements that has the statistic `field`; None when none has."""
     for key in keys:
         entry = summary.get(key)
         if entry is not None and field in entry:
-            return _figure(entry[field], key, described)
+            return make_figure(entry[field], key, described)
     return None
 
 
-def _figure(value: float, key: str, described: Described, quality: Quality | None = None) -> Figure:
+def make_figure(value: float, key: str, described: Described, quality: Quality | None = None) -> Figure:
+    """A figure from one source, with that one's quality unless another is given."""
     word = quality.value if quality else described.get(key, {}).get("quality", _SAMPLED)
     return {"value": value, "from": key, "quality": word}
 
@@ -230,8 +197,8 @@ def _cpu_seconds(summary: Summary, described: Described) -> Figure | None:
     for key in _by_trust(CPU_SECONDS, described):
         if "total" not in summary.get(key, {}):
             continue
-        lag = _RUSAGE_LAG if key == _RUSAGE_CPU else _TICK
-        figure = _first(summary, described, (key,), "total") if key != _PERF_CPU else _perf_cpu(summary, described)
+        lag = _RUSAGE_LAG if key == _RUSAGE_CPU else TICK
+        figure = first_in(summary, described, (key,), "total") if key != _PERF_CPU else _perf_cpu(summary, described)
         if first is None or best is None:
             first = best = figure
         elif figure is not None and figure["value"] > best["value"] * _MORE + lag:
@@ -268,140 +235,19 @@ def _perf_cpu(summary: Summary, described: Described) -> Figure:
     stolen = min(summary.get("perf_stolen_seconds", {}).get("total", 0.0), counted)
     sure = round(max([counted - stolen, *(min(total, counted) for total in others)]), 6)
     if counted <= sure * _AGREE:
-        return _figure(counted if not stolen else sure, _PERF_CPU, described)
-    return _figure(sure, _PERF_CPU, described, Quality.AT_LEAST)
-
-
-def _memory_peak(summary: Summary, described: Described) -> Figure | None:
-    """The most memory the job held that could not be reclaimed.
-
-    A cgroup's peak is exact and counts page cache. Where there was hardly any, it is the answer;
-    else it is an upper bound of it, and the levels that were sampled a lower one.
-    """
-    if summary.get("cgroup_oom_kills", {}).get("total", 0) > 0:
-        # It met its limit, which counts as the cgroup does: resident pages of files may be charged to others.
-        return _first(summary, described, ("cgroup_mem_peak",), "peak")
-    figure = _group_peak(summary, described) or _first(summary, described, MEMORY_TOTAL, "peak")
-    for key in SINGLE_PROCESS:
-        size = summary.get(key, {}).get("peak")
-        if size is not None and (figure is None or size > figure["value"]):
-            figure = _figure(size, key, described, _single_quality(summary, described))
-    held = summary.get(HELD_WITH_UNCOUNTED, {}).get("peak")
-    if held is not None and (figure is None or held > figure["value"]):
-        figure = _figure(held, HELD_WITH_UNCOUNTED, described)
-    return figure and {**figure, "quality": _peak_quality(figure, summary, described).value}
-
-
-def _peak_quality(figure: Figure, summary: Summary, described: Described) -> Quality:
-    """The quality of a peak of memory, given what else is known: "Where jobmeter says exact" in docs/accuracy.md."""
-    grouped = "cgroup_mem_peak" in summary
-    if _lacks_memory_of_group(figure, summary, described) if grouped else _lacks_memory(figure, summary, described):
-        return Quality.AT_LEAST
-    quality = Quality(figure["quality"])
-    if quality is Quality.EXACT and HUGETLB in summary and "cgroup_hugetlb_peak" not in summary:
-        return Quality.SAMPLED  # the machine has huge pages, and nothing counts those of a job between samples
-    return quality
-
-
-def _lacks_memory_of_group(figure: Figure, summary: Summary, described: Described) -> bool:
-    """Whether some of the job's memory was charged to another group, or to none."""
-    peak = summary["cgroup_mem_peak"].get("peak", 0)
-    huge = summary.get("cgroup_hugetlb_peak", {}).get("peak", 0)
-    charged = summary.get("cgroup_cpu_seconds", {}).get("total")
-    waited_for = summary.get("rusage_cpu_seconds", {}).get("total", 0)
-    return (
-        described.get("cgroup_mem_peak", {}).get("quality") == Quality.AT_LEAST.value
-        or (huge > 0 and figure["value"] < (peak + huge) * (1 - _LITTLE_CACHE))
-        # A process that used CPU time outside the group had its memory there too.
-        or (charged is not None and waited_for > charged * _LACKING + _TICK)
-    )
-
-
-def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> bool:
-    """Whether a job without a group has memory that is known to be in no figure: shared memory, or the kernel's."""
-    processes = summary.get("proc_processes", {}).get("peak", 1)
-    kernel = processes * _KERNEL_MEMORY if processes > 1 else 0
-    return bool(
-        described.get("proc_rss_total", {}).get("quality") == Quality.AT_LEAST.value
-        or figure["value"] + kernel > figure["value"] * _LACKING
-    )
-
-
-def _memory_level(summary: Summary, described: Described, peak: Figure | None, field: str) -> Figure | None:
-    """The mean or the minimum of memory, counted as the peak is where that was measured, and never above it.
-
-    The mark of one process counts the files it maps, which a cgroup charges to their first reader.
-    """
-    keys: tuple[str, ...] = MEMORY_MEAN
-    if peak is not None and peak["from"] == HELD_WITH_UNCOUNTED:
-        keys = (HELD_WITH_UNCOUNTED, *MEMORY_MEAN)
-    elif peak is not None and peak["from"] in SINGLE_PROCESS:
-        keys = (*(_RESIDENT if _is_alone(summary) else _RESIDENT[:-1]), *MEMORY_MEAN)
-    for key in keys:
-        if key not in summary:
-            continue
-        figure = _first(summary, described, (key,), field)
-        if figure is not None and (peak is None or figure["value"] <= peak["value"]):
-            return figure
-    return None
-
-
-def memory_now(values: Mapping[str, object]) -> float | None:
-    """Memory of a job at one moment, from its readings; None when it is not known well enough to act on.
-
-    The resident sizes of several processes count what they share in each, so a sum of those will not do.
-    """
-    for key in MEMORY_TOTAL:
-        value = values.get(key)
-        if isinstance(value, (int, float)) and ("_pss_" in key or values.get("proc_processes", 1) == 1):
-            return float(value)
-    return None
+        return make_figure(counted if not stolen else sure, _PERF_CPU, described)
+    return make_figure(sure, _PERF_CPU, described, Quality.AT_LEAST)
 
 
 def cpu_now(values: Mapping[str, object]) -> float | None:
     """CPU of a job at one moment, in percent, from its readings; None when none of them has it."""
-    return _first_number(values, CPU_PERCENT)
+    return first_number(values, CPU_PERCENT)
 
 
-def memory_shown(values: Mapping[str, object]) -> float | None:
-    """Memory of a job at one moment, good enough to look at: what several processes share may count in each."""
-    return _first_number(values, MEMORY_MEAN)
-
-
-def _first_number(values: Mapping[str, object], keys: Iterable[str]) -> float | None:
+def first_number(values: Mapping[str, object], keys: Iterable[str]) -> float | None:
+    """The first of these readings that is there and a number."""
     for key in keys:
         value = values.get(key)
         if isinstance(value, (int, float)):
             return float(value)
     return None
-
-
-def _group_peak(summary: Summary, described: Described) -> Figure | None:
-    peak = summary.get("cgroup_mem_peak", {}).get("peak")
-    held = summary.get("cgroup_held", {}).get("peak")
-    cache = summary.get("cgroup_file", {}).get("peak")
-    if peak is None or held is None or cache is None:
-        # Not known how much of it was page cache.
-        key = "cgroup_held" if held is not None else "cgroup_mem_peak"
-        peak_bytes = held if held is not None else peak
-        return None if peak_bytes is None else _figure(peak_bytes, key, described, Quality.SAMPLED)
-    if cache <= peak * _LITTLE_CACHE or held >= peak * (1 - _LITTLE_CACHE):
-        return _figure(peak, "cgroup_mem_peak", described)
-    explained = held + cache >= peak * (1 - _LITTLE_CACHE)
-    return _figure(held, "cgroup_held", described, Quality.SAMPLED if explained else Quality.AT_LEAST)
-
-
-def _single_quality(summary: Summary, described: Described) -> Quality:
-    """The mark of the largest process is the job's own if it never had another.
-
-    Without a group it is not exact: a memfd, a pipe or page tables are in no process's resident size.
-    """
-    missed = described.get("proc_processes", {}).get("quality") == Quality.AT_LEAST.value
-    if missed or not _is_alone(summary):
-        return Quality.AT_LEAST
-    return Quality.EXACT if "cgroup_mem_peak" in summary else Quality.SAMPLED
-
-
-def _is_alone(summary: Summary) -> bool:
-    """Whether the job never had more than one process."""
-    return bool(summary.get("proc_processes", {}).get("peak", 2) <= 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 
-from jobmeter.analyse import headline
+from jobmeter.analyse import headline, headline_memory
 from jobmeter.analyse.headline import CpuSpan, Described, Figure, Measured, Summary, first_figure
 from jobmeter.light_typing import NamedTuple
 from jobmeter.model import Quality
@@ -74,16 +74,16 @@ HEADLINE: tuple[HeadlineFigure, ...] = (
         SummaryPart("CPU", "{} at most", _AT_THE_PEAK), in_compare=False, grows_unseen=False,
     ),
     HeadlineFigure(
-        "memory_peak_bytes", "bytes", "memory peak", headline.MEMORY_PEAK, "peak", headline.memory_peak,
+        "memory_peak_bytes", "bytes", "memory peak", headline_memory.MEMORY_PEAK, "peak", headline_memory.memory_peak,
         "memory_bytes", SummaryPart("memory", "{} at most", _AT_THE_PEAK, shows_share=True),
         in_ls=True, in_stats=True,
     ),
     HeadlineFigure(
-        "memory_mean_bytes", "bytes", "memory mean", headline.MEMORY_MEAN, "mean", headline.memory_mean,
+        "memory_mean_bytes", "bytes", "memory mean", headline_memory.MEMORY_MEAN, "mean", headline_memory.memory_mean,
         "memory_bytes", SummaryPart("memory", "{} on average", "{} on average"), grows_unseen=False,
     ),
     HeadlineFigure(
-        "memory_min_bytes", "bytes", "memory min", headline.MEMORY_MEAN, "min", headline.memory_min,
+        "memory_min_bytes", "bytes", "memory min", headline_memory.MEMORY_MEAN, "min", headline_memory.memory_min,
         is_cost=False, grows_unseen=False,
     ),
     HeadlineFigure(

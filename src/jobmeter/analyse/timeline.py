@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PROCESSES, Described, Summary
+from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, PROCESSES, Described, Summary
+from jobmeter.analyse.headline_memory import MEMORY_MEAN
 from jobmeter.light_typing import Any, NamedTuple
 from jobmeter.model import Gauge, Kind
 

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jobmeter.analyse.headline import CPU_PERCENT, MEMORY_MEAN
+from jobmeter.analyse.headline import CPU_PERCENT
+from jobmeter.analyse.headline_memory import MEMORY_MEAN
 from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
 from jobmeter.cli.shared.options import Parser, option_type, refuse_given, refuse_words
 from jobmeter.cli.shared.output import check_report, print_summary, warn, write_report

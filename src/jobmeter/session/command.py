@@ -6,8 +6,8 @@ import os
 import threading
 from collections.abc import Callable
 
-from jobmeter.analyse.headline import MEMORY_TOTAL as MEMORY_NOW
-from jobmeter.analyse.headline import memory_now
+from jobmeter.analyse.headline_memory import MEMORY_TOTAL as MEMORY_NOW
+from jobmeter.analyse.headline_memory import memory_now
 from jobmeter.analyse.outcome import outcome
 from jobmeter.collectors.contract import Ending, Reaped, Target
 from jobmeter.errors import NoData, UsageError

@@ -6,7 +6,8 @@ import contextlib
 import threading
 import time
 
-from jobmeter.analyse.headline import CpuSpan, memory_now
+from jobmeter.analyse.headline import CpuSpan
+from jobmeter.analyse.headline_memory import memory_now
 from jobmeter.errors import JobmeterError, NoData
 from jobmeter.kernel.cgroup.parent import ParentGroup, create_parent
 from jobmeter.kernel.machine import cpu_count

@@ -6,7 +6,8 @@ import time
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeVar
 
-from jobmeter.analyse.headline import cpu_now, memory_shown
+from jobmeter.analyse.headline import cpu_now
+from jobmeter.analyse.headline_memory import memory_shown
 from jobmeter.model import Requirement, Status, Value
 from jobmeter.workflow.eta import Pace, remaining_seconds
 from jobmeter.workflow.graph import order

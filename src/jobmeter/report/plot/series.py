@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from math import inf
 from typing import Any, NamedTuple
 
-from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, MEMORY_MEAN, PROCESSES
+from jobmeter.analyse.headline import CPU_PERCENT, CPU_SECONDS, PROCESSES
+from jobmeter.analyse.headline_memory import MEMORY_MEAN
 from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.analyse.thinning import thin
 from jobmeter.analyse.timeline import level
