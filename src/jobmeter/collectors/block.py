@@ -51,7 +51,7 @@ STOLEN = Measurement(
 
 
 class BlockHandle(Protocol):
-    """What a block shows of itself. It was read at its start already; `session.block` has it."""
+    """What a block shows of itself. It was read at its start already; `session.block_counts` has it."""
 
     started: float
 

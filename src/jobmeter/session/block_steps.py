@@ -13,13 +13,13 @@ def count_steps(block: Block, iterator: Any) -> Generator[Any, Any, Any]:
     """Pass on what a generator or coroutine yields, and count the time within it alone."""
     send: Callable[[], Any] = functools.partial(iterator.send, None)
     while True:
-        block.clock.enter_step()
+        block.counts.clock.enter_step()
         try:
             item = send()
         except StopIteration as stop:
             return stop.value
         finally:
-            block.clock.leave_step()
+            block.counts.clock.leave_step()
         try:
             send = functools.partial(iterator.send, (yield item))
         except GeneratorExit:

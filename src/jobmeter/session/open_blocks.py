@@ -25,6 +25,7 @@ from jobmeter.meter.meter import PROCESS_METER, Meter
 
 if TYPE_CHECKING:
     from jobmeter.session.block import Block
+    from jobmeter.session.block_counts import BlockCounts
 
 
 _YOUNG = 0.05
@@ -54,14 +55,14 @@ class OpenBlocks:
         self._reset: _Reset | None = None  # None: the kernel does not allow it
 
     def due(self) -> float:
-        return min((each.started for each in self._young()), default=time.monotonic()) + _YOUNG
+        return min((each.counts.started for each in self._young()), default=time.monotonic()) + _YOUNG
 
     def tick(self) -> None:
         """Begin to sample the blocks that are no longer young."""
         with self._lock:
             young = self._young()
         for block in young:
-            if block.started + _YOUNG <= time.monotonic():
+            if block.counts.started + _YOUNG <= time.monotonic():
                 block.watch()
         with self._lock:
             self._is_scheduled = bool(self._young())
@@ -80,41 +81,44 @@ class OpenBlocks:
 
     def add(self, block: Block) -> None:
         """Begin to count a block, in its own thread."""
+        counts = block.counts
         with self._lock:
             if self._blocks:
                 self._read_mark()
             self._reset = _reset_mark()
             memory = self._read_mark() if self._reset is None else self._reset.memory
             usage = own_usage() if self._reset is None else self._reset.usage
-            block.begin_counting(memory, usage, resets=self._reset is not None, alone=self._is_alone(block))
-            for each in self._blocks:
-                if each.thread != block.thread:
+            counts.begin(memory, usage, resets=self._reset is not None, alone=self._is_alone(counts))
+            for other in self._blocks:
+                each = other.counts
+                if each.thread != counts.thread:
                     if each.clock.alone:
                         each.clock.settle(alone=False)
-                elif each.is_interrupted_by(block):
-                    each.interleaved = block.interleaved = True
+                elif each.is_interrupted_by(counts):
+                    each.interleaved = counts.interleaved = True
             self._blocks.append(block)
 
     def remove(self, block: Block) -> None:
         """Count it no more."""
         with self._lock:
-            block.clock.settle(alone=block.clock.alone)
+            clock = block.counts.clock
+            clock.settle(alone=clock.alone)
             self._read_mark()
             self._blocks.remove(block)
             for each in self._blocks:
-                if not each.clock.alone and self._is_alone(each):
-                    each.clock.settle(alone=True)
+                if not each.counts.clock.alone and self._is_alone(each.counts):
+                    each.counts.clock.settle(alone=True)
 
-    def _is_alone(self, block: Block) -> bool:
+    def _is_alone(self, counts: BlockCounts) -> bool:
         """Whether no other thread has an open block now."""
-        return not block.own_thread and all(each.thread == block.thread for each in self._blocks)
+        return not counts.own_thread and all(each.counts.thread == counts.thread for each in self._blocks)
 
-    def settle(self, block: Block) -> None:
-        """Bring its clock and the marks of all up to date."""
+    def settle(self, counts: BlockCounts) -> None:
+        """Bring the clock of an open block and the marks of all up to date."""
         with self._lock:
-            if block in self._blocks:
+            if any(each.counts is counts for each in self._blocks):
                 self._read_mark()
-                block.clock.settle(alone=self._is_alone(block))
+                counts.clock.settle(alone=self._is_alone(counts))
 
     def _read_mark(self) -> OwnMemory | None:
         try:
@@ -125,13 +129,13 @@ class OpenBlocks:
         except (OSError, ValueError):
             return None  # no /proc here
         for each in self._blocks:
-            each.note_memory(memory)
+            each.counts.note_memory(memory)
         return memory
 
     def forget_all(self) -> None:
         """In a forked child: close what it has inherited of its parent's blocks."""
         for block in self._blocks:
-            block.clock.close()
+            block.counts.clock.close()
         self._blocks = []
         self._lock = threading.Lock()  # the other may be held by a thread that stayed with the parent
         self._is_scheduled = False

@@ -61,10 +61,10 @@ class TaskMeter:
             requirement,
             announced=True,
             own_thread=self._pool == "threads",
+            # All tasks take turns in one thread, with the worker itself.
+            interleaved=self._pool in _GREENLETS,
             warn=self._warnings.say,
         )
-        # All tasks take turns in one thread, with the worker itself.
-        block.interleaved = self._pool in _GREENLETS
         block.start()
         enclosing = EnclosingRun(block.id, for_processes=self._pool in _ONE_AT_A_TIME)
         self._running[_here(task_id)] = _Running(block, enclosing)
