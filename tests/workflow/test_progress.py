@@ -12,9 +12,10 @@ from jobmeter.engines.local import LocalEngine
 from jobmeter.model import Outcome, Status, Value
 from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.directory import RunDirectory, new_run
+from jobmeter.workflow.listener import Running
 from jobmeter.workflow.plan import Job, Monitor, Plan
 from jobmeter.workflow.progress import Progress, copied
-from jobmeter.workflow.run import Running, WorkflowRun
+from jobmeter.workflow.run import WorkflowRun
 from jobmeter.workflow.task_maker import RunOptions
 from tests.waiting import wait_for
 from tests.workflow.jobs import a_job, a_sweep

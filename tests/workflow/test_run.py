@@ -20,9 +20,11 @@ from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.store import Selection, open_store
 from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.directory import new_run
+from jobmeter.workflow.listener import Listener, Running
 from jobmeter.workflow.plan import Job
+from jobmeter.workflow.result import Result
 from jobmeter.workflow.resume import fingerprint
-from jobmeter.workflow.run import Listener, Result, Running, WorkflowRun
+from jobmeter.workflow.run import WorkflowRun
 from jobmeter.workflow.task_log import StartedTask
 from jobmeter.workflow.task_maker import RunOptions
 from tests.waiting import wait_for

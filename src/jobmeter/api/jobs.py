@@ -28,7 +28,7 @@ from jobmeter.settings import memory_bytes, resolve
 if TYPE_CHECKING:
     from jobmeter.launch.container.spec import ContainerOptions
     from jobmeter.session.contract import JobControl
-    from jobmeter.workflow.run import Result as WorkflowResult
+    from jobmeter.workflow.result import Result as WorkflowResult
 
 
 class _MeasuredJob:

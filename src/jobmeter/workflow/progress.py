@@ -11,7 +11,8 @@ from jobmeter.analyse.headline_memory import memory_shown
 from jobmeter.model import Requirement, Status, Value
 from jobmeter.workflow.eta import Pace, remaining_seconds
 from jobmeter.workflow.graph import order
-from jobmeter.workflow.run import Running, WorkflowRun
+from jobmeter.workflow.listener import Running
+from jobmeter.workflow.run import WorkflowRun
 
 _COST = 0.01
 """Of the time, at most this share goes into the forecast: of many jobs it is made less often."""

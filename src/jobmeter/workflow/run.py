@@ -7,78 +7,36 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from jobmeter.analyse.outcome import in_words
 from jobmeter.analyse.overuse import met_limit
 from jobmeter.analyse.resource import MEMORY
-from jobmeter.engines.contract import Ended, Engine, LeftTask, Task
+from jobmeter.engines.contract import Ended, Engine, Task
 from jobmeter.engines.local import LocalEngine
 from jobmeter.engines.task_run import unmeasured_record
 from jobmeter.model import Outcome, Requirement, Status, Value
 from jobmeter.session.measuring import ignore
+from jobmeter.workflow.attempt_numbers import AttemptNumbers
 from jobmeter.workflow.attempts import Attempt, of_record
 from jobmeter.workflow.control import CancelJob, ControlPipe
 from jobmeter.workflow.directory import RunDirectory
-from jobmeter.workflow.failure_handling import matching_rule, recovery_job
+from jobmeter.workflow.failure_handling import matching_rule
 from jobmeter.workflow.journal import WorkflowJournal
+from jobmeter.workflow.left_tasks import LeftTasks, is_wanted
+from jobmeter.workflow.listener import Listener, Running
 from jobmeter.workflow.plan import FailureRule, Job, Plan
 from jobmeter.workflow.receiver import Event, EventReceiver, Stop
 from jobmeter.workflow.recovery import next_attempt
-from jobmeter.workflow.resume import fingerprint
+from jobmeter.workflow.recovery_scripts import Recovery, RecoveryScripts
+from jobmeter.workflow.result import Result
 from jobmeter.workflow.scheduling import Scheduler
 from jobmeter.workflow.settled import SettledJob, SettledLog
 from jobmeter.workflow.task_log import StartedTask, TaskLog
 from jobmeter.workflow.task_maker import RunOptions, TaskMaker
+from jobmeter.workflow.warning import warn_once
 
 _SYNC = 1.0
 """Seconds between two times that the journal is made to survive a crash of the machine."""
-
-
-class Running(NamedTuple):
-    """An attempt that was handed to the engine and has not ended: it runs, or waits in the engine's queue."""
-
-    job: Job
-    attempt: int
-    since: float  # monotonic; when the engine got it
-    requirement: Requirement
-
-
-class _Recovery(NamedTuple):
-    """An attempt that failed, while the script of its failure handler runs."""
-
-    running: Running
-    attempt: Attempt
-
-
-class Listener:
-    """Called when something happens, in the runner's thread. Override what you want to know."""
-
-    def started(self, running: Running) -> None: ...
-    def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None: ...
-    def recovering(self, attempt: Attempt, script: str) -> None: ...
-    def blocked(self, job: Job, by: Job) -> None: ...
-
-
-class Result(NamedTuple):
-    """What became of a workflow."""
-
-    attempts: list[Attempt]  # of this time, in the order in which they ended
-    blocked: dict[int, int]  # job → the failed one it needs
-    not_begun: int
-    stopped: bool
-    wall_seconds: float
-    concurrency_peak: int
-
-    @property
-    def succeeded(self) -> bool:
-        return not (self.stopped or self.blocked or self.failed or self.not_begun)
-
-    @property
-    def failed(self) -> list[Attempt]:
-        """The last attempts of jobs that did not complete."""
-        last = {attempt.number: attempt for attempt in self.attempts}
-        return [attempt for attempt in last.values() if attempt.status != Status.COMPLETED]
 
 
 class WorkflowRun:
@@ -111,23 +69,19 @@ class WorkflowRun:
         self._options = options
         self._task_maker = TaskMaker(plan, directory, options)
         self._listener = listener or Listener()
-        self._warn = _once(warn)  # what is wrong with the machine is wrong for every job
+        self._warn = warn_once(warn)
         self._engine: Engine = engine or LocalEngine()
         self._done = done
-        self._left = left
+        self._left = LeftTasks(left, options.engine, before)
         self._jobs = {job.number: job for job in plan.jobs}
         self._tasks: dict[int, Task] = {}
-        self._tried: dict[int, int] = {}
         # A task may have been started, and its runner killed before its header was written.
-        attempts = [(each.number, each.attempt) for each in before] + [(each.number, each.attempt) for each in left]
-        for number, tried in attempts:
-            self._tried[number] = max(tried, self._tried.get(number, 0))
-        self._tried_before = dict(self._tried)
-        self._runs_before = {(attempt.number, attempt.attempt): attempt.run for attempt in before}
+        tried_before = [(each.number, each.attempt) for each in left]
+        self._attempt_numbers = AttemptNumbers(tried_before + [(each.number, each.attempt) for each in before])
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._stopped = threading.Event()
-        self._recoveries: dict[int, _Recovery] = {}  # by the number of the script that runs
-        self._last_number = max((*self._jobs, *(each.number for each in before)), default=0)
+        last_number = max((*self._jobs, *(each.number for each in before)), default=0)
+        self._recovery_scripts = RecoveryScripts(self._task_maker, last_number)
         self._cancelling: dict[int, list[str]] = {}  # running job → the requests to cancel it
         self._settled_log: SettledLog
         self._is_open = False
@@ -158,7 +112,8 @@ class WorkflowRun:
         try:
             # Lines of an adopted task must not be read beside those that its killed runner left.
             with journal.hold():
-                self._recover_left()
+                for task in self._left.recover(self._engine, self._is_wanted, self._warn):
+                    self._adopt(task)
             return self._run_all(journal, tasks)
         finally:
             self._is_open = False
@@ -235,43 +190,21 @@ class WorkflowRun:
         else:
             self._ended(event, journal)
 
-    def _recover_left(self) -> None:
-        """Have the engine end or adopt what a killed runner left on it."""
-        left = {task.number: task for task in self._left if task.engine == self._options.engine}
-        if not left:
-            return
-        recovered = self._engine.recover(
-            [LeftTask(each.number, each.attempt, each.token, self._is_wanted(each)) for each in left.values()]
-        )
-        if recovered.ended:
-            jobs = f"{recovered.ended} job{'s' * (recovered.ended > 1)}"
-            self._warn(f"ended what was left of {jobs} whose runner was killed")
-        for number in recovered.adopted:
-            self._adopt(left[number])
-
     def _is_wanted(self, task: StartedTask) -> bool:
-        """Whether the end of a task that was left would be the end of the job as it is now."""
-        job = self._jobs.get(task.number)
-        if job is None or job.number in self._done or self._stopped.is_set():
-            return False
-        return self._done.issuperset(job.blocked_by) and task.fingerprint == fingerprint(job)
+        return not self._stopped.is_set() and is_wanted(task, self._jobs.get(task.number), self._done)
 
     def _adopt(self, task: StartedTask) -> None:
         """Take a task that runs already for one that we started. Its lines in our journal begin with its header."""
         job = self._jobs[task.number]
-        if (run := self._runs_before.get((task.number, task.attempt))) is not None:
-            from jobmeter.store import open_store
-
-            open_store(self._options.store, self._warn).remove(run)
+        self._left.remove_run(task, self._options.store, self._warn)
         self.scheduler.adopt(job.number, task.requirement, time.monotonic())
-        self._tried[job.number] = task.attempt
-        self._tried_before[job.number] = task.attempt - 1
+        self._attempt_numbers.adopt(job.number, task.attempt)
         running = self.running[job.number] = Running(job, task.attempt, time.monotonic(), task.requirement)
         self._tasks[job.number] = self._task(running)
         self._notify(self._listener.started, running)
 
     def _start(self, job: Job, journal: WorkflowJournal) -> None:
-        attempt = self._tried[job.number] = self._tried.get(job.number, 0) + 1
+        attempt = self._attempt_numbers.begin(job.number)
         requirement = self.scheduler.requirement(job.number)
         running = self.running[job.number] = Running(job, attempt, time.monotonic(), requirement)
         task = self._tasks[job.number] = self._task(running)
@@ -287,7 +220,7 @@ class WorkflowRun:
         running, task = self.running.pop(event.number), self._tasks.pop(event.number)
         self._began.pop(event.number, None)
         attempt = of_record(journal.end_lost(task) if event.record is None else event.record)
-        if (recovery := self._recoveries.pop(event.number, None)) is not None:
+        if (recovery := self._recovery_scripts.end(event.number)) is not None:
             self._recovered(recovery, attempt)
             return
         self.attempts.append(attempt)
@@ -315,20 +248,18 @@ class WorkflowRun:
     def _failure_rule(self, running: Running, attempt: Attempt) -> FailureRule | None:
         if self._stopped.is_set():
             return None
-        return matching_rule(running.job, attempt.outcome, self._tries(running))
+        tries = self._attempt_numbers.own(running.job.number, running.attempt)
+        return matching_rule(running.job, attempt.outcome, tries)
 
     def _start_recovery(self, script: str, running: Running, attempt: Attempt) -> None:
         """Run the script of a failure handler; the job keeps its place, and what it requests, meanwhile."""
-        number = self._last_number + running.job.number
-        job = recovery_job(running.job, script, number)
-        task = self._task_maker.recovery_task(job, running.job, running.attempt, attempt.outcome.shell_code or 0)
-        self._recoveries[number] = _Recovery(running, attempt)
-        self.running[number] = Running(job, running.attempt, time.monotonic(), job.requirement)
-        self._tasks[number] = task
+        recovering, task = self._recovery_scripts.begin(script, running, attempt)
+        number = recovering.job.number
+        self.running[number], self._tasks[number] = recovering, task
         self._engine.start(task)
         self._notify(self._listener.recovering, attempt, script)
 
-    def _recovered(self, recovery: _Recovery, script: Attempt) -> None:
+    def _recovered(self, recovery: Recovery, script: Attempt) -> None:
         """A recovery script has ended: if it succeeded, the job is tried again."""
         number = recovery.running.job.number
         requests = self._cancelling.pop(number, [])
@@ -352,7 +283,7 @@ class WorkflowRun:
     def _cancel(self, event: CancelJob, journal: WorkflowJournal) -> None:
         """Cancel one job, wherever it is on its way."""
         number = event.number
-        scripts = [script for script, recovery in self._recoveries.items() if recovery.running.job.number == number]
+        scripts = self._recovery_scripts.of_job(number)
         if number in self.running or scripts:
             self._cancelling.setdefault(number, []).append(event.request)
             for task in scripts or [number]:
@@ -368,7 +299,7 @@ class WorkflowRun:
 
     def _never_started(self, job: Job, journal: WorkflowJournal) -> Attempt:
         """The attempt, which is journalled too, of a job that was cancelled while it waited."""
-        number = self._tried[job.number] = self._tried.get(job.number, 0) + 1
+        number = self._attempt_numbers.begin(job.number)
         waiting = Running(job, number, time.monotonic(), self.scheduler.requirement(job.number))
         record = unmeasured_record(self._task(waiting), Outcome(Status.CANCELLED), journal)
         self._began.pop(job.number, None)
@@ -390,31 +321,15 @@ class WorkflowRun:
             running.job,
             running.requirement,
             attempt.outcome,
-            self._tries(running),
+            self._attempt_numbers.own(running.job.number, running.attempt),
             self._options.capacity,
             attempt.figure("memory_peak_bytes"),
             met_own_limit=attempt.memory_bytes is None or met_limit(attempt.as_row(), MEMORY),
             retries_elsewhere=self._engine.capabilities.retries_elsewhere,
         )
 
-    def _tries(self, running: Running) -> int:
-        """How often the job was tried by this runner."""
-        return running.attempt - self._tried_before.get(running.job.number, 0)
-
     def _notify(self, listener: Callable[..., None], *what: object) -> None:
         try:
             listener(*what)
         except Exception as error:  # noqa: BLE001 - whoever listens must not stop the work
             self._warn(f"progress cannot be shown: {type(error).__name__}: {error}")
-
-
-def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
-    """Warn of each thing the first time only."""
-    messages: set[str] = set()
-
-    def warn_once(message: str) -> None:
-        if message not in messages:
-            messages.add(message)
-            warn(message)
-
-    return warn_once

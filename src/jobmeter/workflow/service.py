@@ -24,10 +24,12 @@ from jobmeter.workflow.containers import container_runtimes
 from jobmeter.workflow.directory import RunDirectory, StoredPlan, find_run, new_run, run_ids
 from jobmeter.workflow.history import attempts_of
 from jobmeter.workflow.inputs import check_inputs
+from jobmeter.workflow.listener import Listener
 from jobmeter.workflow.plan import Plan, check_fit, load_plan
 from jobmeter.workflow.report import Written, draw_report
+from jobmeter.workflow.result import Result
 from jobmeter.workflow.resume import reasons_to_run, renumber
-from jobmeter.workflow.run import Listener, Result, WorkflowRun
+from jobmeter.workflow.run import WorkflowRun
 from jobmeter.workflow.samples import write_samples
 from jobmeter.workflow.spec.read.loading import is_spec
 from jobmeter.workflow.task_log import StartedTask, unended_tasks

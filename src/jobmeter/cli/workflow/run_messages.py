@@ -29,7 +29,7 @@ from jobmeter.workflow.attempts import Attempt, latest
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.report import Written
-from jobmeter.workflow.run import Result
+from jobmeter.workflow.result import Result
 from jobmeter.workflow.service import Prepared, WorkflowListener
 from jobmeter.workflow.summary import WorkflowSummary, summarise
 from jobmeter.working_directory import near_path

@@ -12,7 +12,8 @@ from jobmeter.kernel.subreaper import become_subreaper
 from jobmeter.launch.leftover_jobs import Adopted
 from jobmeter.launch.signals import ENDING, Forwarder
 from jobmeter.workflow.job_environment import ATTEMPT_VARIABLE
-from jobmeter.workflow.run import Result, WorkflowRun
+from jobmeter.workflow.result import Result
+from jobmeter.workflow.run import WorkflowRun
 from jobmeter.workflow.service import Prepared, execute
 
 _SAME_CALL = 1.0

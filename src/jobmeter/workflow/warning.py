@@ -1,0 +1,17 @@
+"""Warnings of a runner: what is wrong with the machine is wrong for every job, and is said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def warn_once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Warn of each thing the first time only."""
+    messages: set[str] = set()
+
+    def warn_of_new(message: str) -> None:
+        if message not in messages:
+            messages.add(message)
+            warn(message)
+
+    return warn_of_new
