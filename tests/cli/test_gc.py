@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from jobmeter.cluster.storage import SampleFile, path_of, stored_ids
 from jobmeter.journal.writer import JournalWriter
 from jobmeter.times import utc
+from jobmeter.units import text
 from tests.cli.listing import Commands
 from tests.on_terminal import TerminalSession, visible
 from tests.running import environment
@@ -32,7 +34,7 @@ def test_runs_older_than_said_go_with_their_files(jobmeter: Commands) -> None:
 def test_a_dry_run_only_tells(jobmeter: Commands) -> None:
     size = journal_of(jobmeter.keep(*aged(1, 200)).folder, "old200").stat().st_size
     told = json.loads(jobmeter("gc", "--older-than", "90d", "--dry-run", "--json").out)
-    assert {"runs": 1, "bytes": size} == told
+    assert {"runs": 1, "cluster_reports": 0, "bytes": size} == told
     assert ["old1", "old200"] == ids(opened(jobmeter.folder))
 
 
@@ -66,6 +68,32 @@ def test_an_old_run_that_still_runs_is_left_alone(jobmeter: Commands) -> None:
     assert "jobmeter: 0 runs: freed 0 B\n" == jobmeter("gc", "--older-than", "1d").err
     writer.close()
     assert ["eee6"] == ids(opened(jobmeter.folder))
+
+
+def watched(jobmeter: Commands, cluster_id: str, days: int) -> SampleFile:
+    """The samples of a cluster that this process began to watch so many days ago."""
+    started = utc(time.time() - days * 86400)
+    about = {"id": cluster_id, "engine": "local", "address": "here", "started": started, "interval_seconds": 5.0}
+    return SampleFile(str(jobmeter.folder), about)
+
+
+def test_clusters_that_were_watched_longer_ago_go_with_the_runs(jobmeter: Commands) -> None:
+    for cluster_id, days in (("new", 89), ("old", 91), ("older", 200)):
+        watched(jobmeter, cluster_id, days).end({"ended": utc(time.time())})
+    jobmeter.keep(*aged(1, 200))
+    size = sum(os.path.getsize(path_of(str(jobmeter.folder), each)) for each in ("old", "older"))
+    size += journal_of(jobmeter.folder, "old200").stat().st_size
+    would = json.loads(jobmeter("gc", "--older-than", "90d", "--dry-run", "--json").out)
+    assert ({"runs": 1, "cluster_reports": 2, "bytes": size}, 3) == (would, len(stored_ids(str(jobmeter.folder))))
+    done = jobmeter("gc", "--older-than", "90d")
+    assert (0, f"jobmeter: 1 run and 2 cluster reports: freed {text(size, 'bytes')}\n") == (done.code, done.err)
+    assert (["new"], ["old1"]) == (stored_ids(str(jobmeter.folder)), ids(opened(jobmeter.folder)))
+
+
+def test_with_summaries_kept_reports_of_clusters_stay(jobmeter: Commands) -> None:
+    watched(jobmeter, "old", 200).end({"ended": utc(time.time())})
+    done = jobmeter("gc", "--older-than", "90d", "--keep-summary")
+    assert ("jobmeter: the time series of 0 runs: freed 0 B\n", ["old"]) == (done.err, stored_ids(str(jobmeter.folder)))
 
 
 def test_an_age_must_be_given(jobmeter: Commands) -> None:

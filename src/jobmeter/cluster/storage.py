@@ -1,13 +1,14 @@
 """Keeps what was seen of a cluster in the store: `<store>/cluster/<id>.jsonl`, append only.
 
-Line 1 is the header. `{"node": {…}}` says that a node joined or changed, `{"columns": {"n ID": […]}}` which keys the
-samples of a node have from here on, `{"requests": {…}}` what tasks of a name request; `{"at": …}` is a sample, its
-values in the order of the columns. The last line is `{"ended": …}`; without it, the monitor was killed, and all that it
-wrote counts.
+Line 1 is the header, with the process that writes. `{"node": {…}}` says that a node joined or changed,
+`{"columns": {"n ID": […]}}` which keys the samples of a node have from here on, `{"requests": {…}}` what tasks of a
+name request; `{"at": …}` is a sample, its values in the order of the columns. The last line is `{"ended": …}`; without
+it, the monitor was killed, and all that it wrote counts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -18,12 +19,15 @@ from jobmeter.analyse.cluster.model import History, Node, Sample, Waiting
 from jobmeter.byte_text import json_text
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.lines import open_journal, parse_line, read_lines
+from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.procfs import read_stat
 from jobmeter.record.types import LARGEST, MOMENT
 from jobmeter.store_access import create, make_store_directory
 from jobmeter.suggestion import suggest
 
 SCHEMA = "jobmeter.cluster-samples/1"
-_FOLDER = "cluster"
+FOLDER = "cluster"
+SUFFIX = ".jsonl"
 _MOST = LARGEST / 1e6
 """Sums of so many amounts are within what the schema of the report allows."""
 
@@ -39,11 +43,11 @@ class SampleFile:
         self._requests: dict[str, dict[str, float]] = {}
         self._columns: dict[str, list[str]] = {}
         try:
-            access = make_store_directory(store, _FOLDER)
+            access = make_store_directory(store, FOLDER)
             self._descriptor = create(self.path, access, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from None
-        self._write({"schema": SCHEMA, **about})
+        self._write({"schema": SCHEMA, **about, "writer": _this_writer()})
 
     def add(self, history: History, sample: Sample) -> None:
         """Write a sample, after what it needs to be understood."""
@@ -81,6 +85,14 @@ class SampleFile:
             self.failed = self.failed or f"{self.path}: {error.strerror}"
 
 
+def _this_writer() -> dict[str, Any]:
+    """This process, so that others can check whether it may write more."""
+    writer: dict[str, Any] = {"pid": os.getpid(), "host": os.uname().nodename}
+    with contextlib.suppress(OSError, ValueError):  # no /proc here
+        writer["start"] = read_stat(THIS_MACHINE, os.getpid()).start
+    return writer
+
+
 def _named(kind: str, group: Mapping[str, Mapping[str, float]]) -> list[tuple[str, Mapping[str, float]]]:
     return [(f"{kind} {name}", values) for name, values in group.items()]
 
@@ -94,17 +106,17 @@ def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def path_of(store: str, cluster_id: str) -> str:
-    return f"{store}/{_FOLDER}/{cluster_id}.jsonl"
+    return f"{store}/{FOLDER}/{cluster_id}{SUFFIX}"
 
 
 def stored_ids(store: str) -> list[str]:
     """The ids of what is stored, the newest last."""
     try:
-        with os.scandir(f"{store}/{_FOLDER}") as entries:
-            found = [(entry.stat().st_mtime, entry.name) for entry in entries if entry.name.endswith(".jsonl")]
+        with os.scandir(f"{store}/{FOLDER}") as entries:
+            found = [(entry.stat().st_mtime, entry.name) for entry in entries if entry.name.endswith(SUFFIX)]
     except OSError:
         return []
-    return [name.removesuffix(".jsonl") for _, name in sorted(found)]
+    return [name.removesuffix(SUFFIX) for _, name in sorted(found)]
 
 
 def resolve_id(store: str, text: str) -> str:
