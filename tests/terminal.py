@@ -13,6 +13,9 @@ import subprocess
 import termios
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from tests.waiting import LONG
 
@@ -25,13 +28,28 @@ def _as_from_a_shell() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-class Terminal:
-    """A terminal of 24 lines of 80, and a program on it."""
+class Shown(NamedTuple):
+    """How a program ended, and all that it wrote."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], cwd: str | None = None) -> None:
+    code: int
+    text: str
+
+
+class Terminal:
+    """A terminal, and a program on it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        cwd: str | Path | None = None,
+        *,
+        lines: int = 24,
+        columns: int = 80,
+    ) -> None:
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        self.written = ""
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._parts: list[bytes] = []
         self.process = subprocess.Popen(
             command,
             stdin=slave,
@@ -55,9 +73,14 @@ class Terminal:
         try:
             while self._open:
                 if ready.poll(50):
-                    self.written += os.read(self._master, 65536).decode(errors="replace")
+                    self._parts.append(os.read(self._master, 65536))
         except OSError:
             pass  # the last one who had it open closed it
+
+    @property
+    def written(self) -> str:
+        """All that was ever written."""
+        return b"".join(self._parts).decode(errors="replace")
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -103,8 +126,20 @@ class Terminal:
         self.close()
         return code
 
+    def finish(self) -> Shown:
+        """Wait for the end of the program and of all that it wrote, close the terminal."""
+        code = self.process.wait(LONG)
+        self._reader.join(LONG)
+        self.close()
+        return Shown(code, b"".join(self._parts).decode("utf-8"))
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.end(signal.SIGKILL)
         if self._open:
             self.hang_up()
+
+
+def visible(text: str) -> list[str]:
+    """The lines that stay on the screen: what was cleared again is gone."""
+    return [line.rpartition("\r\x1b[K")[2].rstrip("\r") for line in text.split("\n")]

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.listing import Commands
-from tests.on_terminal import TerminalSession, visible
 from tests.parts import need_root
 from tests.running import NOBODY, command_line, environment, interpreter, jobmeter, workplace
+from tests.terminal import Terminal, visible
 from tests.waiting import LONG, wait_for
 
 WAIT = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
@@ -149,11 +149,11 @@ def test_another_users_process_is_measured_as_far_as_it_may_be() -> None:
 def test_on_a_terminal_it_shows_that_it_is_at_work(tmp_path: Path) -> None:
     sleeper = subprocess.Popen(["sleep", "300"])
     words = [sys.executable, "-m", "jobmeter", "attach", "--store", str(tmp_path), "--interval", "0.1s"]
-    session = TerminalSession([*words, str(sleeper.pid)], environment())
+    session = Terminal([*words, str(sleeper.pid)], environment(), columns=120)
     session.wait_for(f"measuring process {sleeper.pid}: ")
     session.wait_for("(Ctrl-C ends the measurement)")
     sleeper.kill()
     sleeper.wait()
-    shown = session.end()
+    shown = session.finish()
     assert (0, False) == (shown.code, any("measuring process" in line for line in visible(shown.text)))
     assert re.search(r"measuring process \d+: .*memory [\d.]+ [KM]iB", shown.text)

@@ -14,10 +14,10 @@ from jobmeter.cli.complete import candidates
 from jobmeter.cli.main import COMMANDS, main
 from jobmeter.cli.shared.filters import STATUSES
 from tests.cli.listing import Commands
-from tests.on_terminal import TerminalSession
 from tests.parts import missing
 from tests.running import environment
 from tests.runs import record
+from tests.terminal import Terminal
 
 
 @pytest.fixture
@@ -204,13 +204,13 @@ def test_the_tab_key_in_a_terminal(stored: Path, tmp_path: Path, name: str) -> N
         "zsh": ["zsh", "-f", "-i"],
         "fish": ["fish", "--no-config", "-i"],
     }[name]
-    session = TerminalSession(words, {**shell.environment, "PS1": "> "}, cwd=tmp_path)
+    session = Terminal(words, {**shell.environment, "PS1": "> "}, cwd=tmp_path, columns=120)
     prepare = {"zsh": "autoload -Uz compinit && compinit -u; "}.get(name, "")
     sum_ = "(math 6 x 7)" if name == "fish" else "$((6 * 7))"
-    session.type(f"{prepare}source {shell.script}; echo loaded-{sum_}\n")
+    session.press(f"{prepare}source {shell.script}; echo loaded-{sum_}\n")
     session.wait_for("loaded-42")
-    session.type("jobmeter label tra\tteam=b\n")
+    session.press("jobmeter label tra\tteam=b\n")
     session.wait_for("label train")
     session.wait_for("team=b\r\n")  # what the command printed: the name was whole
-    session.type("exit\n")
-    session.end()
+    session.press("exit\n")
+    session.finish()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.on_terminal import TerminalSession
 from tests.running import NOBODY, environment, jobmeter
+from tests.terminal import Terminal
 
 
 def findings(user: int) -> dict[str, dict[str, object]]:
@@ -40,7 +40,7 @@ def test_people_get_one_line_a_subject() -> None:
 
 def test_a_narrow_terminal_breaks_lines_between_words_and_aligns_them() -> None:
     words = [sys.executable, "-m", "jobmeter", "doctor"]
-    shown = TerminalSession(words, environment(), columns=40).end().text.splitlines()
+    shown = Terminal(words, environment(), columns=40).finish().text.splitlines()
     at = shown.index(next(line for line in shown if line.startswith("  ok  launcher")))
     beginning = len("  ok  engine celery  ")
     assert shown[at][beginning:] == "compiled: the"

@@ -23,11 +23,11 @@ from jobmeter.cli.main import main
 from jobmeter.exchange.tables import run_columns
 from jobmeter.store import open_store
 from tests.exchange.reading import FIXTURES
-from tests.on_terminal import TerminalSession, visible
 from tests.parts import need_module
 from tests.records import parse_record
 from tests.running import environment
 from tests.runs import DESCRIBED, keep, record, windows
+from tests.terminal import Terminal, visible
 
 FILES = sorted(str(path) for path in FIXTURES.iterdir() if "usage" not in path.name)
 
@@ -372,6 +372,6 @@ def test_a_database_of_a_workflow_has_its_job_numbers(tmp_path: Path, capfd: pyt
 def test_on_a_terminal_it_shows_how_many_runs_were_written(tmp_path: Path) -> None:
     location = many_runs(tmp_path, 1500)
     words = [sys.executable, "-m", "jobmeter", "export", "--store", location, "--windows", "-o", "windows.csv"]
-    shown = TerminalSession(words, environment(), cwd=tmp_path).end()
+    shown = Terminal(words, environment(), cwd=tmp_path, columns=120).finish()
     assert (0, ["jobmeter: windows.csv: 4500 windows", ""]) == (shown.code, visible(shown.text))
     assert re.search(r"windows\.csv: [\d,]+ of 1,500 runs", shown.text)

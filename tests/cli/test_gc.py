@@ -13,10 +13,10 @@ from jobmeter.journal.writer import JournalWriter
 from jobmeter.times import utc
 from jobmeter.units import text
 from tests.cli.listing import Commands
-from tests.on_terminal import TerminalSession, visible
 from tests.running import environment
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import header, ids, journal_of, opened
+from tests.terminal import Terminal, visible
 
 
 def aged(*days: int) -> list[Any]:
@@ -103,6 +103,6 @@ def test_an_age_must_be_given(jobmeter: Commands) -> None:
 def test_on_a_terminal_it_shows_how_many_files_it_has_done(jobmeter: Commands) -> None:
     folder = jobmeter.keep(*aged(100, 200)).folder
     words = [sys.executable, "-m", "jobmeter", "gc", "--store", str(folder), "--older-than", "90d"]
-    shown = TerminalSession(words, environment()).end()
+    shown = Terminal(words, environment(), columns=120).finish()
     assert (0, True) == (shown.code, "2 of 2 files" in shown.text)
     assert 2 == len(visible(shown.text))  # one line, and what follows it

@@ -15,10 +15,10 @@ import pytest
 from tests.cli.listing import Commands
 from tests.exchange.reading import FIXTURES, written
 from tests.exchange.test_nextflow_task import task
-from tests.on_terminal import TerminalSession, visible
 from tests.parts import missing
 from tests.running import NOBODY, environment, workplace
 from tests.several_users import jobmeter_of
+from tests.terminal import Terminal, visible
 
 
 def put(jobmeter: Commands, *arguments: str) -> tuple[int, list[str], list[str]]:
@@ -165,7 +165,7 @@ def many_times(place: Path, count: int) -> Path:
 def test_on_a_terminal_progress_is_shown_with_the_total_and_goes_away(tmp_path: Path) -> None:
     place = many_times(tmp_path / "times", 800)
     words = [sys.executable, "-m", "jobmeter", "import", "--store", str(tmp_path / "store"), "times"]
-    shown = TerminalSession(words, environment(), cwd=tmp_path).end()
+    shown = Terminal(words, environment(), cwd=tmp_path, columns=120).finish()
     assert 0 == shown.code, shown.text
     assert re.search(r"\r\x1b\[Ktimes: [\d,]+ of 800 files", shown.text)
     assert ["times: GNU `time -v`: 800 new, 0 known", ""] == visible(shown.text)

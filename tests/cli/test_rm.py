@@ -8,9 +8,9 @@ import pytest
 
 from jobmeter.journal.writer import JournalWriter
 from tests.cli.listing import Commands
-from tests.on_terminal import TerminalSession
 from tests.running import environment
 from tests.store.kept import header, ids, opened
+from tests.terminal import Terminal
 
 
 def removed(count: int) -> str:
@@ -70,20 +70,20 @@ def test_without_a_terminal_nothing_goes_unless_yes_is_said(jobmeter: Commands) 
 @pytest.mark.parametrize(("answer", "code", "count"), [("y\r", 0, 0), ("yes\r", 0, 0), ("n\r", 1, 5), ("\r", 1, 5)])
 def test_on_a_terminal_it_asks(jobmeter: Commands, answer: str, code: int, count: int) -> None:
     words = [sys.executable, "-m", "jobmeter", "rm", "--store", str(jobmeter.keep().folder), "--name", "*"]
-    session = TerminalSession(words, environment())
+    session = Terminal(words, environment(), columns=120)
     session.wait_for("Remove 5 runs? [y/N]")
-    session.type(answer)
-    shown = session.end()
+    session.press(answer)
+    shown = session.finish()
     assert (code, "aaa1" in shown.text) == (shown.code, True)
     assert count == len(ids(opened(jobmeter.folder)))
 
 
 def test_ctrl_c_at_the_question_removes_nothing(jobmeter: Commands) -> None:
     words = [sys.executable, "-m", "jobmeter", "rm", "--store", str(jobmeter.keep().folder), "--name", "*"]
-    session = TerminalSession(words, environment())
+    session = Terminal(words, environment(), columns=120)
     session.wait_for("[y/N]")
-    session.type("\x03")
-    shown = session.end()
+    session.press("\x03")
+    shown = session.finish()
     assert (130, False, 5) == (shown.code, "Traceback" in shown.text, len(ids(opened(jobmeter.folder))))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from tests.on_terminal import TerminalSession
 from tests.running import environment, jobmeter
+from tests.terminal import Terminal
 
 RUN = ("run", "--memory", "1g", "--cpus", "2", "--", "true")
 
@@ -18,7 +18,7 @@ def memory_lines(lines: list[str]) -> list[str]:
 
 
 def test_a_narrow_terminal_breaks_lines_between_words_below_their_content() -> None:
-    shown = TerminalSession([sys.executable, "-m", "jobmeter", *RUN], environment(), columns=50).end()
+    shown = Terminal([sys.executable, "-m", "jobmeter", *RUN], environment(), columns=50).finish()
     assert shown.code == 0
     first, *others = memory_lines(shown.text.splitlines())
     assert others

@@ -14,10 +14,10 @@ import pytest
 
 from jobmeter.terminal import printable, printable_lines
 from tests.cli.listing import Commands, Printed
-from tests.on_terminal import TerminalSession
 from tests.running import ROOT, environment
 from tests.runs import record
 from tests.store.kept import kept
+from tests.terminal import Terminal
 
 HOSTILE = "x\x1b]0;t\x07\x1b[31m\x9b2J\r\b\x7f\t\n\x00\u202e\u2066\u2028\udc9b[red]y[b]:smile:"
 VISIBLE = HOSTILE.replace("\x00", "")
@@ -128,7 +128,7 @@ class OnTerminal:
 
     def __call__(self, *words: str) -> str:
         env = {**environment(), "JOBMETER_STORE": str(self.store)}
-        return TerminalSession([sys.executable, "-m", "jobmeter", *words], env, cwd=self.folder).end().text
+        return Terminal([sys.executable, "-m", "jobmeter", *words], env, cwd=self.folder, columns=120).finish().text
 
 
 def assert_only_styles(shown: str, words: Sequence[str]) -> None:
@@ -207,7 +207,7 @@ def test_messages_are_broken_between_words_on_a_terminal_alone(tmp_path: Path, w
     command = [sys.executable, "-m", "jobmeter", *words]
     piped = subprocess.run(command, env=settings, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False).stderr
     (tmp_path / "index.db").unlink(missing_ok=True)
-    shown = _STYLES.sub("", TerminalSession(command, settings, cwd=tmp_path, columns=columns).end().text)
+    shown = _STYLES.sub("", Terminal(command, settings, cwd=tmp_path, columns=columns).finish().text)
     assert " ".join(piped.split()) in " ".join(shown.split())
     long_words = {word for word in piped.split() if len(word) + 4 > columns}
     for line in shown.splitlines():
