@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from jobmeter.engines.celery.placement import (
     Need,
     WorkerState,
@@ -13,15 +11,7 @@ from jobmeter.engines.celery.placement import (
     worker_to_wait_at,
 )
 from jobmeter.model import Requirement
-
-
-def worker(name: str, cpus: float, memory: float = 1e9, **more: Any) -> WorkerState:
-    amounts = {"cpus": cpus, "memory_bytes": memory, "gpus": 0}
-    fields = {
-        "name": name, "host": "h", "version": "1", "protocol": 1, "queues": ("q",), "capacity": amounts,
-        "free": amounts, "runtimes": (), "tasks": {}, "closing": False, **more,
-    }  # fmt: skip
-    return WorkerState(**fields)
+from tests.engines.celery.worker_states import worker
 
 
 def free(*workers: WorkerState) -> dict[str, dict[str, float]]:

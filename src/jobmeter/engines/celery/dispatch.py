@@ -141,7 +141,7 @@ class Dispatch:
         self._wait_again(waited)
 
     def _wait_again(self, tasks: Sequence[SentTask]) -> None:
-        """Tasks that never began go to another worker, before all that were started after them."""
+        """Tasks that never began go to another worker, before all that were started after them, unless cancelled."""
         again = []
         for sent in tasks:
             if sent.order is None:  # adopted: only its worker knew what to run
@@ -149,7 +149,10 @@ class Dispatch:
                 continue
             del self._sent[sent.id]
             self._workers.note_ended(sent.worker or "", sent.id)
-            again.append(SentTask.new(sent.order))
+            if sent.cancelled:  # its worker gave it back before it heard of that
+                self._never_started(sent.order)
+            else:
+                again.append(SentTask.new(sent.order))
         self._waiting[:0] = again
 
     def _mend(self, sent: SentTask, now: float) -> None:
