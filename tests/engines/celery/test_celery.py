@@ -278,6 +278,29 @@ def test_a_worker_that_is_asked_to_end_lets_its_jobs_end_and_takes_no_more(place
     assert 0 == first.process.returncode
 
 
+@pytest.mark.parametrize(("retry", "expected"), [(0, ["lost"]), (1, ["lost", "completed"])])
+def test_an_adopted_job_that_a_closing_worker_gives_back_is_lost_and_tried_again_within_retry(
+    place: CeleryPlace, retry: int, expected: list[str]
+) -> None:
+    first = place.add_worker("--cpus", "1")
+    runner = place.start_run(ONE_JOB + f"  - {{name: later, command: echo later >>ran, retry: {retry}}}\n")
+    place.await_lines("pids", 1)
+    tasks = place.store / "workflows" / "one" / "1" / "tasks.jsonl"
+    wait_for(lambda: len(tasks.read_text().splitlines()) >= 2, "both jobs at the worker")
+    kill(runner)
+    resumed = place.start("resume", "one")
+    wait_for(lambda: place.statuses().get("job") == "running", "that both jobs are adopted")
+    first.process.send_signal(signal.SIGTERM)
+    first.await_saying("1 job still runs; another signal ends it")
+    place.add_worker()
+    (place.folder / "end").touch()
+    _, said = resumed.communicate(timeout=200)
+    assert (retry == 0, True) == (resumed.returncode == 1, "closed before it began" in said), said
+    attempts = sorted((each["name"], each["attempt"], each["status"]) for each in place.results())
+    assert [("job", 1, "completed"), *(("later", *each) for each in enumerate(expected, start=1))] == attempts
+    assert ["later"] * retry == place.lines("ran")
+
+
 def test_a_second_signal_ends_the_jobs_of_a_worker_and_they_run_elsewhere(place: CeleryPlace) -> None:
     first = place.add_worker()
     runner = place.start_run(ONE_JOB)
