@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from jobmeter.analyse.headline_table import HEADLINE
 from tests.cli.listing import Commands
 from tests.runs import record
 from tests.store.kept import five, kept
+from tests.terminal import Terminal
 
 
 def test_runs_are_listed_newest_first_with_units(jobmeter: Commands) -> None:
@@ -166,12 +166,9 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path, form: str) -> None
 
 def test_on_a_terminal_the_table_fits_it(tmp_path: Path) -> None:
     kept(tmp_path, *five(), record("eee6", "n" * 300))
-    master, slave = pty.openpty()
-    settings = {**os.environ, "JOBMETER_STORE": str(tmp_path), "PYTHONPATH": "src", "COLUMNS": "100", "TERM": "xterm"}
-    subprocess.run([sys.executable, "-m", "jobmeter", "ls"], stdout=slave, env=settings, check=True)
-    os.close(slave)
-    shown = os.read(master, 65536).decode()
-    os.close(master)
+    settings = {**os.environ, "JOBMETER_STORE": str(tmp_path), "PYTHONPATH": "src"}
+    code, shown = Terminal([sys.executable, "-m", "jobmeter", "ls"], settings, columns=100).finish()
+    assert 0 == code
     assert "completed" in shown
     assert "nnn…" in shown
 

