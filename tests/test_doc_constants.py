@@ -97,7 +97,7 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
         (r"above (\S+) % twice in a row", constant("collectors.perf_cost", "_MOST", percent)),
         (r"or above (\S+) % once:", constant("collectors.perf_cost", "_MOST_AT_ONCE", percent)),
         (r"reports over (\S+) % and \S+ ms more is taken", constant("analyse.headline", "_MORE", above_one)),
-        (r"reports over \S+ % and (\S+) ms more is taken", constant("analyse.headline", "_TICK", milli)),
+        (r"reports over \S+ % and (\S+) ms more is taken", constant("analyse.headline", "TICK", milli)),
         (r"more is taken \(rusage: (\S+) ms", constant("analyse.headline", "_RUSAGE_LAG", milli)),
     ),
     "check.md": (

@@ -64,7 +64,7 @@ def test_a_job_that_shares_the_network_of_the_machine_has_its_packets_exactly() 
     assert 0 == done.exit_code, done.stderr
     for figure, bytes_there in zip(("network_rx_bytes", "network_tx_bytes"), on_the_wire):
         assert "exact" == done.quality(figure)
-        assert 100 * MB < done.value(figure) < 101 * MB
+        assert 100 * MB < done.value(figure) < 105 * MB  # headers; a busy machine sends more and smaller packets
         assert bytes_there == pytest.approx(done.value(figure), rel=0.01)
 
 
