@@ -30,7 +30,7 @@ def loads() -> str:
     return f"{readable_copy()}/benchmarks/loads.py"
 
 
-def faults(true: Levels, reported: Levels) -> list[str]:
+def faults(true: Levels, reported: Levels, *, with_minimum: bool) -> list[str]:
     """The figures that are not within 5 % of the truth."""
     wrong = [
         f"{field} {getattr(reported, field) / getattr(true, field):.3f} of the truth"
@@ -39,29 +39,34 @@ def faults(true: Levels, reported: Levels) -> list[str]:
     ]
     # Kernel memory is charged to a cgroup, and is not in the interpreter's own account; and until the first look a ramp
     # has grown a little.
-    if reported.most_minimum > true.most_minimum + WITHIN * true.peak:
+    if with_minimum and reported.most_minimum > true.most_minimum + WITHIN * true.peak:
         wrong.append(f"minimum {reported.most_minimum}, the interpreter alone has {true.most_minimum}")
     return wrong
 
 
-def wrong_levels(measure: Callable[[str], Course], at_once: int) -> dict[str, list[str]]:
+def wrong_levels(measure: Callable[[str], Course], at_once: int, *, with_minimum: bool = True) -> dict[str, list[str]]:
     """The kinds of load whose figures are wrong, with the faults of the last try."""
-    wrong = _wrong(KINDS, measure, at_once)
+    wrong = _wrong(KINDS, measure, at_once, with_minimum)
     right_tries = dict.fromkeys(wrong, 0)
     for _ in range(_MORE_TRIES):
         kinds = [kind for kind, right in right_tries.items() if right < _RIGHT_TRIES]
-        faulty = _wrong(kinds, measure, at_once)
+        faulty = _wrong(kinds, measure, at_once, with_minimum)
         wrong |= faulty
         for kind in kinds:
             right_tries[kind] += kind not in faulty
     return {kind: wrong[kind] for kind, right in right_tries.items() if right < _RIGHT_TRIES}
 
 
-def _wrong(kinds: Iterable[str], measure: Callable[[str], Course], at_once: int) -> dict[str, list[str]]:
+def _wrong(
+    kinds: Iterable[str], measure: Callable[[str], Course], at_once: int, with_minimum: bool
+) -> dict[str, list[str]]:
     kinds = list(kinds)
     with ThreadPoolExecutor(at_once) as pool:
         courses = dict(zip(kinds, pool.map(measure, kinds)))
-    faulty = {kind: faults(true_levels(*course), reported_levels(course[1])) for kind, course in courses.items()}
+    faulty = {
+        kind: faults(true_levels(*course), reported_levels(course[1]), with_minimum=with_minimum)
+        for kind, course in courses.items()
+    }
     return {kind: fault for kind, fault in faulty.items() if fault}
 
 
@@ -105,7 +110,8 @@ def test_levels_of_a_container_are_within_5_percent(docker: Engine, seconds: flo
         assert 0 == done.exit_code, done.stderr
         return json.loads(Path(f"{folder}/truth").read_text()), done.record
 
-    assert {} == wrong_levels(measure, _AT_ONCE if seconds > 1 else 1)
+    # Nothing holds a container back until the first look, which may find all allocated that it ever has.
+    assert {} == wrong_levels(measure, _AT_ONCE if seconds > 1 else 1, with_minimum=False)
 
 
 LEAK = """

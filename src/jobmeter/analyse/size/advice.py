@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobmeter.analyse.resource import CPU, GPU, MEMORY, RUNTIME, Resource
+from jobmeter.analyse.size.need import NO_FEATURES, Features
 from jobmeter.model import Requirement
 
 
@@ -28,7 +29,7 @@ class Amount(NamedTuple):
     fails: float | None  # the share of runs that would need more; None: not known
     reason: str
     law: Law | None = None  # how the request depends on a feature; None: it does not
-    spread: float = 1.0  # how far needs lie above what is predicted, as a power of e
+    features: Features = NO_FEATURES  # of the run that it is for
 
 
 class Cost(NamedTuple):

@@ -14,10 +14,12 @@ from jobmeter.analyse.size.shares import choose_share
 if TYPE_CHECKING:
     from jobmeter.analyse.size.sizer import Sizer
 
-STEP = 0.1
+STEP = 0.2
 """How fast the price of a failure grows when more fail than the budget allows."""
-BUDGET = 0.5
+BUDGET = 0.61
 """The part of the failures that the target allows which each of memory and time may cause."""
+LEAST_JUDGED = 8
+"""Runs of a job, from which on its failures make failures dearer: those of a job that is hardly known are no sign."""
 USUAL_SPREAD = 0.03
 _FEW_JOBS = 5
 _SETTLING = 30
@@ -60,18 +62,21 @@ class Pool:
         """How many attempts of a run failed for want of what was advised: too many make failures dearer."""
         self._dearer = max(1.0, self._dearer * exp(STEP * (failed - BUDGET * (1 - terms.target))))
 
-    def settle(self, terms: Terms, features: Collection[str] | None = None) -> None:
+    def settle(self, terms: Terms, features: Collection[str] | None = None, budget: float = BUDGET) -> float:
         """Raise the price of a failure until no more are expected, over all jobs, than the target allows.
 
-        `features` are those that are known of runs to come; None is all.
+        Returns the share of runs that is expected to fail. `budget` is the part of what the target allows; `features`
+        are those that are known of runs to come; None is all.
         """
         known = [sizer for sizer in self._sizers if sizer.runs > 1]
         sample = known[:: max(len(known) // _MOST_SETTLED, 1)]
+        runs = sum(sizer.runs for sizer in sample)
         for _ in range(_SETTLING):
             failing = sum(sizer.runs * sizer.expected_failures(terms, features) for sizer in sample)
-            if failing <= BUDGET * (1 - terms.target) * sum(sizer.runs for sizer in sample):
+            if failing <= budget * (1 - terms.target) * runs:
                 break
             self._dearer *= 1.5
+        return failing / runs if runs else 0.0
 
     def price(self, terms: Terms) -> Price:
         failure = terms.failure_cost * self._dearer * self._used / self._runs if self._runs else 0.0

@@ -67,8 +67,10 @@ class Pools:
 
     def settle(self, policy: Policy, features: Collection[str] | None) -> None:
         """Make failures as dear as it takes to keep to the target, by what is expected of all jobs together."""
-        for resource, pool in self._pools.items():
-            pool.settle(policy.terms(resource), features)
+        expected = [pool.settle(policy.terms(resource), features) for resource, pool in self._pools.items()]
+        if sum(expected) > 1 - policy.target:
+            for resource, pool in self._pools.items():
+                pool.settle(policy.terms(resource), features, 1 / len(self._pools))
 
 
 class Predictor:
@@ -142,7 +144,9 @@ class Predictor:
 
     def retry(self, amount: Amount, attempt: int) -> float:
         """What to request of a resource after this amount was not enough in an attempt, counted from 1."""
-        return _rounded(self._sizers[amount.resource].retry(amount.request, amount.spread, attempt), amount.resource)
+        terms = self._policy.terms(amount.resource)
+        larger = self._sizers[amount.resource].retry(amount.request, amount.features, terms, attempt)
+        return _rounded(larger, amount.resource)
 
     def _learned(self, resource: Resource, features: Features) -> Amount | None:
         observations = self._observations(resource)
@@ -185,7 +189,7 @@ class Predictor:
         if room > _NO_ROOM:
             reason += f", with {100 * (room - 1):.0f} % for what the figure may miss"
         usual = min(median(complete), most)
-        return Amount(resource, request, today, most, usual, size.failing, reason, law, size.spread)
+        return Amount(resource, request, today, most, usual, size.failing, reason, law, known)
 
 
 def fit(

@@ -12,7 +12,7 @@ from math import ceil
 from typing import NamedTuple, Protocol
 
 from jobmeter.analyse.size.need import Need
-from jobmeter.analyse.size.pool import Pool, Terms
+from jobmeter.analyse.size.pool import LEAST_JUDGED, Pool, Terms
 from jobmeter.analyse.size.sizer import Sizer
 
 _PERCENTILE = 0.95
@@ -102,7 +102,6 @@ class Advised:
         self._terms = terms
         self._pool = Pool()
         self._sizers: dict[str, Sizer] = {}
-        self._spread = 1.0
 
     def _sizer(self, job: str) -> Sizer:
         if job not in self._sizers:
@@ -119,7 +118,6 @@ class Advised:
     def request(self, task: Task) -> float:
         size = self._sizer(task.job).predict(task.need.features, self._terms)
         if size is not None:
-            self._spread = size.spread
             return size.amount
         return float("inf") if task.need.requested is None else self._pool.unknown(task.need.requested, self._terms)
 
@@ -127,11 +125,13 @@ class Advised:
         sizer = self._sizer(task.job)
         if sizer.runs == 0 and task.need.requested is not None:
             return self._pool.unknown(task.need.requested, self._terms, amount)
-        return sizer.retry(amount, self._spread, attempt)
+        return sizer.retry(amount, task.need.features, self._terms, attempt)
 
     def update(self, task: Task, failed: int) -> None:
-        self._sizer(task.job).update(task.need)
-        self._pool.outcome(failed, self._terms)
+        sizer = self._sizer(task.job)
+        if sizer.runs >= LEAST_JUDGED:
+            self._pool.outcome(failed, self._terms)
+        sizer.update(task.need)
 
 
 def replay(method: Method, tasks: Iterable[Task]) -> list[Step]:

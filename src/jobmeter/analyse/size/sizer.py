@@ -7,7 +7,7 @@ from math import exp, log, sqrt
 from typing import NamedTuple
 
 from jobmeter.analyse.size.advice import Law
-from jobmeter.analyse.size.choice import FINE, Margin, Price, Residual, choose_margin, upper_spread
+from jobmeter.analyse.size.choice import FINE, Margin, Price, Residual, choose_margin, choose_retry, upper_spread
 from jobmeter.analyse.size.models import OF_FEATURE, WITHOUT_FEATURE, Line, Median, Model, Power, Recent
 from jobmeter.analyse.size.need import NO_FEATURES, Features, Need
 from jobmeter.analyse.size.pool import Pool, Terms
@@ -30,13 +30,20 @@ MOST_TIMES = 2.0
 LUCK = 0.5
 """Over the number of runs, by how much a model must cost less than the median, to be preferred: of several models the
 best on few runs is so partly by luck."""
+CLEAR = 0.01
+"""The same, however many runs there are."""
 ORDER = 0.03
 """The same of the model that goes by the order of runs, however many these are: runs of one batch have an order too."""
 ALMOST = 1.2
 """Times the least cost, that a model may have which counts where a feature is larger than ever."""
 _USUAL_SPREADS = 4.0
 """Times the spread of other jobs, that a need may lie above all that were seen."""
-_RETRY_SPREADS, _LEAST_RETRY, _MOST_RETRY = 4.0, 0.05, 1.0
+_MOST_CHOSEN = 2
+"""Attempts after which a retry is chosen by its cost; later ones are doubled."""
+_LEAST_STEP = 0.02
+_TAIL_SPREADS = 4.0
+"""Times the spread, by which needs above all that were seen exceed an amount, as a power of e."""
+_LEAST_GROWTH, _MOST_GROWTH = 1.05, 4.0
 _ABOVE_LARGEST = 1.02
 JUMP = 4.0
 """A retry requests a little above the largest need, if that is no more than so many times what was not enough."""
@@ -60,7 +67,6 @@ class Size(NamedTuple):
     model: str  # "" when it is a guess
     feature: str | None
     runs: int
-    spread: float
     failing: float | None  # the expected share of failures; None: not known
     past: Past | None = None
 
@@ -86,7 +92,7 @@ class _Judged:
         """What its cost is multiplied with, when models are compared."""
         if not self.is_fitted:
             return 1.0
-        return 1 + LUCK / self.runs + (ORDER if isinstance(self.model, Recent) else 0.0)
+        return 1 + CLEAR + LUCK / self.runs + (ORDER if isinstance(self.model, Recent) else 0.0)
 
     def past(self, margin: Margin) -> Past:
         newest = self.residuals[-MOST_TOLD:]
@@ -157,7 +163,7 @@ class Sizer:
         if not self._needs:
             return None
         if len(self._needs) == 1:
-            return Size(self.largest * SINGLE + terms.plus, "", None, 1, SINGLE - 1, None)
+            return Size(self.largest * SINGLE + terms.plus, "", None, 1, None)
         price = self.pool.price(terms)
         best, margin = self._best(features, price)
         predicted = best.model.predict(_value(best, features))
@@ -170,7 +176,6 @@ class Sizer:
             best.model.name,
             best.model.feature,
             len(self._needs),
-            margin.spread,
             margin.failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
             best.past(margin),
         )
@@ -236,13 +241,22 @@ class Sizer:
         assert isinstance(best.model, (Line, Power))
         return best.model.law(exp(margin.distance), terms.plus)
 
-    def retry(self, amount: float, spread: float, attempt: int) -> float:
+    def retry(self, amount: float, features: Features, terms: Terms, attempt: int) -> float:
         """What to request after an amount that was not enough in this attempt, counted from 1."""
-        if attempt > 1:
+        if attempt > _MOST_CHOSEN or len(self._needs) < 2:
             return 2 * amount
+        price = self.pool.price(terms)
+        best, margin = self._best(features, price)
+        predicted = best.model.predict(_value(best, features))
+        own = sum(one.used for one in best.residuals) / len(best.residuals)
+        above = log(max(amount - terms.plus, amount / 2)) - predicted + _LEAST_STEP
+        distance = choose_retry(best.residuals, price, margin.spread, above)
+        if distance is not None:
+            chosen = min(exp(predicted + distance), MOST_TIMES * max(amount, self.largest)) + terms.plus
+            return max(chosen, amount * _growth(margin.spread, price.failure / own))
         if amount < _ABOVE_LARGEST * self.largest <= JUMP * amount:
             return _ABOVE_LARGEST * self.largest
-        return amount * (1 + min(max(_RETRY_SPREADS * spread, _LEAST_RETRY), _MOST_RETRY))
+        return amount * max(_growth(margin.spread, 1 + price.failure / own), _LEAST_GROWTH)
 
     def _candidates(self, features: Features, price: Price) -> list[_Judged]:
         """Those to choose from. Where a feature that is not known explains the needs, the last runs say little."""
@@ -313,6 +327,16 @@ class Sizer:
                     predicted = judged.model.predict(value)
                     judged.model.learn(value, logarithm_of_need)
                 judged.judge(predicted, need, logarithm_of_need)
+
+
+def _growth(spread: float, failure: float) -> float:
+    """The factor of least cost for a need that is above an amount, and rarer the higher by a power of it (Pareto).
+
+    The price of a failure is in mean runs of the job.
+    """
+    power = 1 / (_TAIL_SPREADS * spread)
+    growth: float = (power * failure) ** (1 / (power + 1))
+    return min(growth, _MOST_GROWTH)
 
 
 def _least_cost(judged: Iterable[_Judged], price: Price) -> tuple[_Judged, Margin]:
