@@ -76,6 +76,14 @@ class _NameFailures:
             self._terminal.write_line(f"\nFAILED at {report.when}: {report.nodeid}  {why}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have `--last-failed` find tests of a group too: pytest goes by their names, to which pytest-xdist adds the group."""
+    failures = session.config.pluginmanager.get_plugin("lfplugin")
+    if failures is not None:
+        failures.lastfailed |= {re.sub(r"@\w+$", "", name): True for name in failures.lastfailed}
+
+
 _seen: set[str] = set()
 
 

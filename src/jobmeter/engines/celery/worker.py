@@ -172,8 +172,7 @@ class JobWorker:
 
         @control_command(name="jobmeter_cancel")  # type: ignore[untyped-decorator]
         def cancel(state: Any, ids: list[str], at_once: bool) -> None:
-            for task_id in ids:
-                self.tasks.cancel_task(task_id, at_once=at_once)
+            self.tasks.cancel_tasks(ids, at_once=at_once)
 
         @control_command(name="jobmeter_send_again")  # type: ignore[untyped-decorator]
         def send_again(state: Any, task: str, first: int, reply_to: str) -> None:

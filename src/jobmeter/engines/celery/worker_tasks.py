@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from jobmeter.engines.celery.placement import AMOUNTS, Need, need_of
@@ -149,15 +149,17 @@ class WorkerTasks(LocalEngine):
                 task.returned = True
             self._room.notify_all()
 
-    def cancel_task(self, task_id: str, *, at_once: bool) -> None:
-        """End a task, also one that has not come yet."""
+    def cancel_tasks(self, ids: Iterable[str], *, at_once: bool) -> None:
+        """End tasks, also those that have not come yet. None of them begins because another one made room."""
+        numbers = []
         with self._room:
-            task = self.tasks.get(task_id)
-            if task is None:
-                self._refuse(task_id)
-                return
-            task.cancelled, task.at_once = True, task.at_once or at_once
-            numbers = [number for number, each in self._numbers.items() if each is task]
+            for task_id in ids:
+                task = self.tasks.get(task_id)
+                if task is None:
+                    self._refuse(task_id)
+                    continue
+                task.cancelled, task.at_once = True, task.at_once or at_once
+                numbers += [number for number, each in self._numbers.items() if each is task]
             self._room.notify_all()
         for number in numbers:
             self.cancel(number, at_once=at_once)
@@ -165,7 +167,7 @@ class WorkerTasks(LocalEngine):
     def abandon(self, task: WorkerTask, why: str, *, at_once: bool) -> None:
         """End a task that its runner did not cancel."""
         task.abandoned = why
-        self.cancel_task(task.id, at_once=at_once)
+        self.cancel_tasks([task.id], at_once=at_once)
 
     def forget(self, ids: list[str]) -> None:
         """The runner has all reports of these."""
