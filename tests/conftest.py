@@ -78,7 +78,7 @@ class _NameFailures:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Have `--last-failed` find tests of a group too: pytest goes by their names, to which pytest-xdist adds the group."""
+    """Have `--last-failed` find tests of a group too: pytest goes by their names, pytest-xdist adds the group to it."""
     failures = session.config.pluginmanager.get_plugin("lfplugin")
     if failures is not None:
         failures.lastfailed |= {re.sub(r"@\w+$", "", name): True for name in failures.lastfailed}
