@@ -65,3 +65,45 @@ def test_the_third_run_wastes_less_than_a_tenth_of_the_first_and_nothing_fails_f
         runs.append(attempts(place, len(runs) + 1))
     assert JOBS == len(runs[0])
     assert wasted(runs[2]) < wasted(runs[0]) / 10
+
+
+def steps(needs: dict[str, int]) -> str:
+    """A workflow of steps that each request 1 GiB, and hold so many bytes for a while."""
+    lines = ["name: steps", "resource_monitor: {sample_interval_seconds: 0.1}", "jobs:"]
+    for name, need in needs.items():
+        lines += [
+            f"  - name: {name}",
+            f"    command: [{sys.executable}, -c, \"x = b'x' * {need}; import time; time.sleep(0.2)\"]",
+            "    resource_requirements: {memory: 1g}",
+        ]
+    return "\n".join(lines)
+
+
+def requests(place: Place, run: int) -> dict[str, list[tuple[str, int]]]:
+    """Of each job, how its attempts ended and what they requested."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for each in attempts(place, run):
+        found.setdefault(each["name"], []).append((each["status"], each["requirement"]["memory_bytes"]))
+    return found
+
+
+def test_a_new_step_requests_a_share_of_its_memory_and_all_of_it_where_that_was_not_enough(place: Place) -> None:
+    need_root("hard limits of memory")
+    known = {f"step{number}": 30 * MIB for number in range(8)}
+    assert 0 == place.run(steps(known), "--auto-size", "--enforce", "--memory", "8g").returncode
+    assert {(("completed", 2**30),)} == {tuple(each) for each in requests(place, 1).values()}
+    done = place.run(
+        steps({**known, "small": 20 * MIB, "large": 700 * MIB}), "--auto-size", "--enforce", "--memory", "8g"
+    )
+    assert 0 == done.returncode, done.stderr
+    now = requests(place, 2)
+    ((status, share),) = now["small"]
+    assert ("completed", True) == (status, share < 2**29)
+    assert [("oom", share), ("completed", 2**30)] == now["large"]
+
+
+def test_a_new_step_keeps_its_request_where_few_others_have_run(place: Place) -> None:
+    known = {f"step{number}": 30 * MIB for number in range(3)}
+    assert 0 == place.run(steps(known), "--auto-size").returncode
+    assert 0 == place.run(steps({**known, "new": 20 * MIB}), "--auto-size").returncode
+    assert [("completed", 2**30)] == requests(place, 2)["new"]
