@@ -34,8 +34,8 @@ _MOST_FREEDOM = 60
 """Degrees of freedom, from which on a sample hardly differs from a normal distribution."""
 _OF_NORMAL = 1.19
 """The standard deviation of a normal distribution whose `upper_spread` is 1."""
-OPTIMISM = 12.0
-"""Over the number of runs, by how much more will fail than the runs say that the margin was chosen by."""
+OPTIMISM, MOST_OPTIMISM = 12.0, 1.0
+"""Over the number of runs, by how much more will fail than the runs say that the margin was chosen by; at most."""
 SPREAD_RUNS = 1.0
 """Runs that the spread of other jobs of the workflow stands for, beside a job's own."""
 FEW = 4
@@ -82,7 +82,8 @@ def choose_margin(residuals: Sequence[Residual], price: Price) -> Margin:
     spread = pooled(upper_spread([one.distance for one in ordered]), count, price.usual_spread)
     held, used = sum(one.held for one in ordered), sum(one.used for one in ordered)
     cost, distance, failing = _least_cost(_points(ordered, spread), held, ordered[0].distance, price)
-    return Margin(cost / used, distance, spread, min(failing / count * (1 + OPTIMISM / count), 1.0))
+    optimism = min(OPTIMISM / count, MOST_OPTIMISM)
+    return Margin(cost / used, distance, spread, failing / count * (1 + optimism))
 
 
 def choose_retry(residuals: Sequence[Residual], price: Price, spread: float, above: float) -> float | None:

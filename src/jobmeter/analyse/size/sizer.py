@@ -94,10 +94,11 @@ class _Judged:
             return 1.0
         return 1 + CLEAR + LUCK / self.runs + (ORDER if isinstance(self.model, Recent) else 0.0)
 
-    def past(self, margin: Margin) -> Past:
+    def past(self, distance: float) -> Past:
+        """With this margin."""
         newest = self.residuals[-MOST_TOLD:]
-        factor = exp(margin.distance)
-        over = [factor * one.held / one.used - 1 for one in newest if one.distance <= margin.distance]
+        factor = exp(distance)
+        over = [factor * one.held / one.used - 1 for one in newest if one.distance <= distance]
         return Past(len(newest), len(newest) - len(over), sum(over) / len(over) if over else 0.0)
 
     def margin(self, price: Price) -> Margin:
@@ -171,13 +172,14 @@ class Sizer:
         least = 0.0
         if best.model.feature is None:
             least, most = self.smallest, min(most, self._most(price))
+        distance = min(margin.distance, log(most) - predicted)
         return Size(
-            max(min(exp(predicted + margin.distance), most), least) + terms.plus,
+            max(exp(predicted + distance), least) + terms.plus,
             best.model.name,
             best.model.feature,
             len(self._needs),
             margin.failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
-            best.past(margin),
+            best.past(distance),
         )
 
     def _most(self, price: Price) -> float:
