@@ -139,6 +139,18 @@ def test_ctrl_c_ends_the_shell_and_its_child_once() -> None:
     assert terminal.exit_code() == 130
 
 
+def test_a_signal_to_the_whole_group_cancels_the_job_also_if_that_ends_first() -> None:
+    store = workplace()
+
+    def interrupt_group(_: int) -> str:
+        words = command_line(["run", "--store", store, "--", "bash", "-c", "kill -INT 0; sleep 600"])
+        done = subprocess.run(words, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True)
+        return done.stderr.partition(" after ")[0]
+
+    with ThreadPoolExecutor(6) as pool:  # the machine is busy: jobmeter may hear of the signal late
+        assert {"jobmeter: bash cancelled (SIGINT)"} == set(pool.map(interrupt_group, range(18)))
+
+
 def test_ctrl_c_reaches_a_job_that_handles_it_once_only() -> None:
     counts = (
         "import signal, time\n"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL, when jobmeter ends a job."""
+_LATE = 0.1
+"""Seconds that a signal to jobmeter may be noticed after the end of the job that got it too."""
 _STRAGGLE = 0.1
 """Seconds that processes may outlive the main one before they count as left running."""
 _KILL_AGAIN = 0.05
@@ -96,9 +98,26 @@ class Supervisor:
             self.main_ended, self.wait_status = True, status
             self._time_limit_ends = None
             self._orphans_due = now + _STRAGGLE
-            by_signal = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in self._forwarded
-            if self._forwarded and (by_signal or now - max(self._forwarded.values()) < GRACE):
+            if self._was_killed_by_ours() or (self._forwarded and now - max(self._forwarded.values()) < GRACE):
                 self.ended_by = self.ended_by or Status.CANCELLED
+
+    def await_own_signal(self) -> None:
+        """Wait a moment for the signal that killed the job: jobmeter may have got it too, and not looked yet."""
+        until = time.monotonic() + _LATE
+        while self.ended_by is None and self._ending_signal() is not None and time.monotonic() < until:
+            time.sleep(_LATE / 20)
+
+    def _was_killed_by_ours(self) -> bool:
+        """Whether a signal that jobmeter got too killed the job."""
+        number = self._ending_signal()
+        return number is not None and (number in self._forwarded or number in signal.sigpending())
+
+    def _ending_signal(self) -> int | None:
+        """The signal that killed the job, if it is one that people send to end something."""
+        if self.wait_status is None or not os.WIFSIGNALED(self.wait_status):
+            return None
+        number = os.WTERMSIG(self.wait_status)
+        return number if number in ENDING else None
 
     def _shepherd_was_killed(self) -> bool:
         return not self.shepherd_killed and self._launched.shepherd_was_killed(main_reaped=self.main_ended)
@@ -197,6 +216,8 @@ class Supervisor:
                 return
             now = time.monotonic()
             before, self._forwarded[number] = self._forwarded.get(number), now
+            if self.main_ended and self._was_killed_by_ours():
+                self.ended_by = self.ended_by or Status.CANCELLED
             if from_terminal:
                 return
             if before is not None and now - before > _SAME_CALL:

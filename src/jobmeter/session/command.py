@@ -250,6 +250,7 @@ class LaunchedCommand:
 
     def outcome(self) -> Outcome:
         supervisor = self._followed()
+        supervisor.await_own_signal()
         result = outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=self._oom_kills(supervisor))
         # A job that was sent SIGTERM may exit with 0 because it ended in good order; its work is not done.
         if self._cancelled and result.status == Status.COMPLETED:
