@@ -100,6 +100,20 @@ def test_one_that_ignores_sigterm_ends_when_that_is_skipped(running: Running, pl
 
 
 @ON_EVERY_ENGINE
+@pytest.mark.parametrize("has_limit", [False, True])
+def test_one_that_does_not_heed_sigterm_is_not_sent_it(running: Running, place: Place, has_limit: bool) -> None:
+    limit = {"requirement": Requirement(runtime_seconds=1.0), "enforce": True} if has_limit else {}
+    command = "trap 'echo asked; exit 0' TERM; echo $$ >pid; while :; do sleep 0.05; done"
+    running.start(command, heeds_sigterm=False, **limit)
+    if not has_limit:
+        place.await_running("pid")
+        running.engine.cancel()
+    outcome = running.record()["outcome"]
+    assert ("timeout" if has_limit else "cancelled", 9) == (outcome["status"], outcome["signal"])
+    assert "" == (place.folder / "1.out").read_text()
+
+
+@ON_EVERY_ENGINE
 def test_levels_tell_what_running_jobs_use_and_nothing_after(running: Running, place: Place) -> None:
     running.start("touch began; while [ ! -e end ]; do sleep 0.01; done", 7)
     wait_for(lambda: bool(running.engine.levels().get(7, {}).get("proc_rss_total")), "a level of its memory")

@@ -43,6 +43,7 @@ class Task(NamedTuple):
     workflow: WorkflowPart  # id, run, job and attempt as run records have them
     requirement: Requirement = Requirement()
     enforce: bool = False  # the requirement is a limit
+    heeds_sigterm: bool = True  # else it is killed at once when it has to end
     outputs: tuple[str, ...] = ()  # files that it must make
     metrics: str | None = None  # a JSON file in which it leaves metrics of its own
     labels: dict[str, str] = {}

@@ -123,6 +123,7 @@ class TaskRun:
             streams=streams,
             requirement=task.requirement,
             enforce=task.enforce,
+            heeds_sigterm=task.heeds_sigterm,
             orphans="end",
             outputs=task.outputs,
             # Ctrl-C is for whoever runs the workflow. The jobs are then cancelled, and it is known that they were.
@@ -139,7 +140,10 @@ class TaskRun:
         task, container = self.task, options_from(fields)
         if self._devices and container.gpus is None:
             container = container._replace(gpus=Gpus(0, tuple(self._devices)))
-        return LaunchedContainer(ContainerJob(container, task.command, task.requirement, streams, task.outputs))
+        job = ContainerJob(
+            container, task.command, task.requirement, streams, task.outputs, heeds_sigterm=task.heeds_sigterm
+        )
+        return LaunchedContainer(job)
 
     def _refused(self, error: JobmeterError) -> Ended:
         """A job that could not start has failed, as it would in a shell; its stderr says why."""

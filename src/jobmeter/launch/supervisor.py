@@ -40,6 +40,7 @@ class Supervisor:
         machine: Machine,
         *,
         orphans: str,
+        heeds_sigterm: bool,
         time_limit: float | None,
         before_reaping: Callable[[], None],
         find_members: Callable[[], Members],
@@ -54,6 +55,7 @@ class Supervisor:
         self._launched = launched
         self._machine = machine
         self._orphans = orphans
+        self._heeds_sigterm = heeds_sigterm
         self._before_reaping = before_reaping
         self._find_members = find_members
         self._source: LaunchedJob | Takeover = launched
@@ -192,6 +194,7 @@ class Supervisor:
             if self._closed:
                 return
             self.ended_by = self.ended_by or reason
+            at_once = at_once or not self._heeds_sigterm
             if at_once:
                 self._send(signal.SIGKILL)
             else:

@@ -40,6 +40,7 @@ class JobOptions(NamedTuple):
     streams: Streams | None = None
     requirement: Requirement = Requirement()
     enforce: bool = False
+    heeds_sigterm: bool = True  # else it is killed at once when it has to end
     orphans: str = "leave"
     outputs: tuple[str, ...] = ()  # files it is to make
     own_network: bool = False  # a network namespace of its own, so that its traffic is counted
@@ -118,6 +119,7 @@ class LaunchedCommand:
             self._launched,
             self._measuring.machine,
             orphans=job.orphans,
+            heeds_sigterm=job.heeds_sigterm,
             time_limit=job.requirement.runtime_seconds if job.enforce else None,
             before_reaping=self._measuring.watch.sample_at_exit,
             find_members=self._find_members,

@@ -173,7 +173,7 @@ class LaunchedContainer:
 
     def run(self) -> None:
         followed, watch = self._started_container(), self._measuring.watch
-        followed.follow(time_limit=self._job.requirement.runtime_seconds)
+        followed.follow(time_limit=self._job.requirement.runtime_seconds, heeds_sigterm=self._job.heeds_sigterm)
         if self._pid:
             watch.sample_now()
         if self._relay is not None:

@@ -19,6 +19,7 @@ class ContainerJob(NamedTuple):
     requirement: Requirement = Requirement()
     streams: Streams | None = None  # None: jobmeter's own
     outputs: tuple[str, ...] = ()  # files of this machine that it is to make
+    heeds_sigterm: bool = True  # else it is killed at once when it has to end
 
 
 def check_job(job: ContainerJob) -> None:

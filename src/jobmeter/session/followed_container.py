@@ -52,7 +52,7 @@ class FollowedContainer:
             container=self._container,
         )
 
-    def follow(self, *, time_limit: float | None = None) -> ContainerSupervisor:
+    def follow(self, *, time_limit: float | None = None, heeds_sigterm: bool = True) -> ContainerSupervisor:
         """Wait for its end from now on."""
         self.supervisor = ContainerSupervisor(
             self._container.runtime,
@@ -60,6 +60,7 @@ class FollowedContainer:
             self._measuring.machine,
             pid=self._pid,
             time_limit=time_limit,
+            heeds_sigterm=heeds_sigterm,
             at_exit=self._read_at_exit,
         )
         return self.supervisor

@@ -179,9 +179,6 @@ class WorkflowRun:
 
     def _take(self, event: Event, journal: WorkflowJournal) -> None:
         if isinstance(event, Stop):
-            for number, running in self.running.items():
-                if not running.job.heeds_sigterm:
-                    self._engine.cancel(number, at_once=True)
             self._engine.cancel(at_once=event.at_once)
         elif isinstance(event, CancelJob):
             self._cancel(event, journal)
@@ -287,7 +284,7 @@ class WorkflowRun:
         if number in self.running or scripts:
             self._cancelling.setdefault(number, []).append(event.request)
             for task in scripts or [number]:
-                self._engine.cancel(task, at_once=not self._jobs[number].heeds_sigterm)
+                self._engine.cancel(task)
         elif number not in self._jobs or self.scheduler.is_settled(number):
             last = [each for each in self.attempts if each.number == number]
             status = last[-1].status if last else Status.COMPLETED if number in self._done else "blocked"

@@ -78,6 +78,7 @@ class TaskMaker:
             workflow=workflow,
             requirement=requirement,
             enforce=self._options.enforce,
+            heeds_sigterm=job.heeds_sigterm,
             outputs=(*job.outputs, *map(data.file, job.output_data)) if job.output_data else job.outputs,
             # One that several jobs could have written is of none of them.
             metrics=os.path.join(job.directory, FILE) if job.directory in self._own_directories else None,

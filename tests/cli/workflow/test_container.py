@@ -96,6 +96,20 @@ jobs:
     assert re.search(r"advice     grows: request memory 1\d\d MiB\n", done.stderr), done.stderr
 
 
+def test_one_that_does_not_heed_sigterm_is_not_sent_it(here: ContainerPlace, engine: Engine) -> None:
+    done = here.run(f"""
+name: deaf
+jobs:
+  - name: job
+    command: "trap 'echo asked; exit 0' TERM; while :; do sleep 0.05; done"
+    supports_termination: false
+    resource_requirements: {{runtime: 3s}}
+    container: {container(engine, "pull: never")}
+""")
+    assert (1, {"job": "timeout"}) == (done.returncode, here.statuses("deaf")), done.stderr
+    assert (9, "") == (record_of(here, "job")["outcome"]["signal"], here.log("job"))
+
+
 def test_fifty_containers_eight_at_a_time_have_each_its_own_figures(at_docker: ContainerPlace, docker: Engine) -> None:
     done = at_docker.run(
         f"""

@@ -251,9 +251,12 @@ def test_output_is_fetched_from_a_worker_that_does_not_see_our_files(place: Cele
     assert "err\n" == place.log("job", "err")
 
 
-def test_cancel_ends_the_jobs_on_the_worker_and_those_that_wait(place: CeleryPlace) -> None:
+@pytest.mark.parametrize("heeds_sigterm", ["true", "false"])
+def test_cancel_ends_the_jobs_on_the_worker_and_those_that_wait(place: CeleryPlace, heeds_sigterm: str) -> None:
     place.add_worker("--cpus", "1")
-    runner = place.start_run(ONE_JOB + "  - {name: waits, command: touch never}\n")
+    job = ONE_JOB.replace("retry: 1", f"supports_termination: {heeds_sigterm}")
+    # Two that are sent at once may come in any order: the second is to begin nothing after the first.
+    runner = place.start_run(job + "  - {name: waits, command: '[ ! -e pids ] || touch never'}\n")
     pid = int(place.await_lines("pids", 1)[0])
     kill(runner, signal.SIGTERM)
     assert 143 == runner.returncode

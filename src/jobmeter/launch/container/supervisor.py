@@ -40,6 +40,7 @@ class ContainerSupervisor:
         *,
         pid: int,
         time_limit: float | None,
+        heeds_sigterm: bool,
         at_exit: Callable[[], None],
     ) -> None:
         self.wait_status: int | None = None
@@ -50,6 +51,7 @@ class ContainerSupervisor:
         self._container = container
         self._machine = machine
         self._pid = pid
+        self._heeds_sigterm = heeds_sigterm
         self._at_exit = at_exit
         self._lock = threading.RLock()
         self._time_limit_ends = None if time_limit is None else time.monotonic() + time_limit
@@ -167,7 +169,7 @@ class ContainerSupervisor:
         """End the container, because of `reason`; `at_once` without SIGTERM and time to end by itself."""
         with self._lock:
             self.ended_by = self.ended_by or reason
-            if at_once:
+            if at_once or not self._heeds_sigterm:
                 self._kill()
             else:
                 self._kill_at = time.monotonic() + GRACE
