@@ -102,7 +102,7 @@ def test_one_that_ignores_sigterm_ends_when_that_is_skipped(running: Running, pl
 @ON_EVERY_ENGINE
 @pytest.mark.parametrize("has_limit", [False, True])
 def test_one_that_does_not_heed_sigterm_is_not_sent_it(running: Running, place: Place, has_limit: bool) -> None:
-    limit = {"requirement": Requirement(runtime_seconds=1.0), "enforce": True} if has_limit else {}
+    limit: dict[str, Any] = {"requirement": Requirement(runtime_seconds=1.0), "enforce": True} if has_limit else {}
     command = "trap 'echo asked; exit 0' TERM; echo $$ >pid; while :; do sleep 0.05; done"
     running.start(command, heeds_sigterm=False, **limit)
     if not has_limit:

@@ -40,11 +40,11 @@ class JobOptions(NamedTuple):
     streams: Streams | None = None
     requirement: Requirement = Requirement()
     enforce: bool = False
-    heeds_sigterm: bool = True  # else it is killed at once when it has to end
     orphans: str = "leave"
     outputs: tuple[str, ...] = ()  # files it is to make
     own_network: bool = False  # a network namespace of its own, so that its traffic is counted
     own_session: bool = False  # without a terminal, and not reached by signals to our process group
+    heeds_sigterm: bool = True  # else it is killed at once when it has to end
 
 
 class LaunchedCommand:

@@ -6,7 +6,7 @@ from math import exp, log
 
 import pytest
 
-from jobmeter.analyse.size.choice import Price, Residual, _student_points, choose_margin, choose_retry
+from jobmeter.analyse.size.choice import Price, Residual, _student_points, choose_margin, choose_retry, failing_above
 from jobmeter.analyse.student import quantile
 
 
@@ -27,6 +27,13 @@ def test_a_dearer_failure_gives_a_larger_margin_with_fewer_failures() -> None:
     cheap, dear = (choose_margin(runs, Price(failure, 0.03)) for failure in (0.1, 100.0))
     assert cheap.distance < dear.distance
     assert cheap.failing > dear.failing
+
+
+def test_what_fails_above_a_margin_is_what_was_expected_of_it_and_more_above_a_smaller_one() -> None:
+    runs = residuals(*(1 + 0.03 * (index % 7) for index in range(20)))
+    margin = choose_margin(runs, Price(5.0, 0.03))
+    assert margin.failing == pytest.approx(failing_above(runs, margin.spread, margin.distance))
+    assert margin.failing < failing_above(runs, margin.spread, margin.distance / 2) < 1
 
 
 def test_more_equal_runs_are_a_reason_for_a_smaller_margin() -> None:

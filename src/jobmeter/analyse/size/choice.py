@@ -82,8 +82,18 @@ def choose_margin(residuals: Sequence[Residual], price: Price) -> Margin:
     spread = pooled(upper_spread([one.distance for one in ordered]), count, price.usual_spread)
     held, used = sum(one.held for one in ordered), sum(one.used for one in ordered)
     cost, distance, failing = _least_cost(_points(ordered, spread), held, ordered[0].distance, price)
-    optimism = min(OPTIMISM / count, MOST_OPTIMISM)
-    return Margin(cost / used, distance, spread, failing / count * (1 + optimism))
+    return Margin(cost / used, distance, spread, _expected(failing, count))
+
+
+def failing_above(residuals: Sequence[Residual], spread: float, distance: float) -> float:
+    """The share of runs that is expected to fail with a smaller margin than the chosen one, whose spread this is."""
+    points = _points(sorted(residuals, reverse=True), spread)
+    return _expected(sum(mass for above, _, mass in points if above > distance), len(residuals))
+
+
+def _expected(failing: float, count: int) -> float:
+    """The share of runs to come that fail, of so many failing of so many of the past."""
+    return min(failing / count * (1 + min(OPTIMISM / count, MOST_OPTIMISM)), 1.0)
 
 
 def choose_retry(residuals: Sequence[Residual], price: Price, spread: float, above: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobmeter.analyse.resource import GPU_MEMORY, MEMORY, RUNTIME, Resource
-from jobmeter.analyse.size.pool import Terms
+from jobmeter.analyse.size.pool import USUAL_TARGET, Terms
 
 MEMORY_PLUS = 4.0 * 2**20
 """Bytes added to each request of memory: so much differs between runs that are equal."""
@@ -16,7 +16,7 @@ _PLUS = {MEMORY: MEMORY_PLUS, RUNTIME: RUNTIME_PLUS, GPU_MEMORY: MEMORY_PLUS}
 
 
 class Policy(NamedTuple):
-    target: float = 0.98  # the share of runs that must not fail for want of what was advised
+    target: float = USUAL_TARGET  # the share of runs that must not fail for want of what was advised
     failure_cost: float = 1.0  # the price of a failure, in mean runs of the workflow; 0: only what it holds in vain
     below_peak: bool = False  # a time limit may be shorter than a run was
 

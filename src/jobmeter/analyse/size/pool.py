@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import exp
+from math import exp, log
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ from jobmeter.analyse.size.shares import choose_share
 if TYPE_CHECKING:
     from jobmeter.analyse.size.sizer import Sizer
 
+USUAL_TARGET = 0.98
 STEP = 0.2
 """How fast the price of a failure grows when more fail than the budget allows."""
 BUDGET = 0.61
@@ -30,9 +31,14 @@ _MOST_SETTLED = 50
 class Terms(NamedTuple):
     """What is wanted of the advice."""
 
-    target: float = 0.98  # the share of runs that must not fail
+    target: float = USUAL_TARGET  # the share of runs that must not fail
     failure_cost: float = 1.0  # the price of a failure, in runs of the workflow
     plus: float = 0.0  # added to each request: what differs between equal runs
+
+    @property
+    def strictness(self) -> float:
+        """How many times further a margin may go than with the usual target, as a power; at least 1."""
+        return max(log(1 - self.target) / log(1 - USUAL_TARGET), 1.0)
 
 
 class Pool:

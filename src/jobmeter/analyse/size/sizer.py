@@ -7,7 +7,16 @@ from math import exp, log, sqrt
 from typing import NamedTuple
 
 from jobmeter.analyse.size.advice import Law
-from jobmeter.analyse.size.choice import FINE, Margin, Price, Residual, choose_margin, choose_retry, upper_spread
+from jobmeter.analyse.size.choice import (
+    FINE,
+    Margin,
+    Price,
+    Residual,
+    choose_margin,
+    choose_retry,
+    failing_above,
+    upper_spread,
+)
 from jobmeter.analyse.size.models import OF_FEATURE, WITHOUT_FEATURE, Line, Median, Model, Power, Recent
 from jobmeter.analyse.size.need import NO_FEATURES, Features, Need
 from jobmeter.analyse.size.pool import Pool, Terms
@@ -168,24 +177,24 @@ class Sizer:
         price = self.pool.price(terms)
         best, margin = self._best(features, price)
         predicted = best.model.predict(_value(best, features))
-        most = MOST_TIMES * self.largest * self._beyond(features)
-        least = 0.0
+        beyond, least = log(MOST_TIMES * self._beyond(features)), 0.0
         if best.model.feature is None:
-            least, most = self.smallest, min(most, self._most(price))
-        distance = min(margin.distance, log(most) - predicted)
+            beyond, least = min(beyond, terms.strictness * self._most_beyond(price)), self.smallest
+        distance, failing = margin.distance, margin.failing
+        if (most := log(self.largest) + beyond - predicted) < distance:
+            distance, failing = most, failing_above(best.residuals, margin.spread, most)
         return Size(
             max(exp(predicted + distance), least) + terms.plus,
             best.model.name,
             best.model.feature,
             len(self._needs),
-            margin.failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
+            failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
             best.past(distance),
         )
 
-    def _most(self, price: Price) -> float:
-        """What needs may come to that vary as those of the past: the more these are, the less lies above them."""
-        beyond = log(self.largest / self.smallest) / sqrt(len(self._needs)) + _USUAL_SPREADS * price.usual_spread
-        return self.largest * exp(beyond)
+    def _most_beyond(self, price: Price) -> float:
+        """How far needs may lie above the largest, as a logarithm: the more they vary, and the fewer runs there are."""
+        return log(self.largest / self.smallest) / sqrt(len(self._needs)) + _USUAL_SPREADS * price.usual_spread
 
     def _best(self, features: Features, price: Price) -> tuple[_Judged, Margin]:
         """The model of least cost; of a run whose feature is larger than ever, the one that predicts more.
