@@ -20,6 +20,11 @@ _SMAPS_SECONDS_PER_BYTE = 14e-3 / 2**30
 _SMAPS_SECONDS_PER_PROCESS = 40e-6
 _PAUSE = 20
 """Times what the number of processes costs: for so long none is read again. A job of many begins by starting them."""
+_MOST_INFLATED = 0.01
+"""The part of the sum by which a reading may be too high."""
+
+_Reading = list[tuple[Process, "procfs.SmapsRollup | None"]]
+"""What was read of each process; None: nothing."""
 
 
 class Statuses:
@@ -96,13 +101,15 @@ class Shares:
         now, of_processes = time.monotonic(), len(holding) * _SMAPS_SECONDS_PER_PROCESS
         affordable = self._allowance.covers(size * _SMAPS_SECONDS_PER_BYTE + of_processes)
         self.behind = now < self._not_before or not affordable
+        if not self.behind:
+            self._not_before = now + _PAUSE * of_processes
+            with self._allowance:
+                read = [(process, self._read(process)) for process in holding]
+                self.behind = self._is_inflated(read)
         if self.behind:
             self._largest_skipped = max(self._largest_skipped, size)
             return []
         self._largest_read = max(self._largest_read, size)
-        self._not_before = now + _PAUSE * of_processes
-        with self._allowance:
-            read = [(process, self._read(process)) for process in holding]
         self._shares = [share for _, share in read if share is not None]
         # For a process that may not be read, the resident size is used.
         self._anchors = {p.identity: (p.stat.rss if share is None else share.pss, p.stat.rss) for p, share in read}
@@ -138,6 +145,15 @@ class Shares:
     def missed_the_top(self) -> bool:
         """Whether the processes were larger at a moment that was too costly to read."""
         return self._largest_skipped > 1.05 * self._largest_read
+
+    def _is_inflated(self, read: _Reading) -> bool:
+        """Whether processes ended after they were read, so that others, read later, have their shares too."""
+        counted_twice = sum(
+            share.pss - share.uss
+            for process, share in read[:-1]
+            if share is not None and procfs.is_ending(self._machine, process.identity.pid)
+        )
+        return counted_twice > _MOST_INFLATED * sum(share.pss for _, share in read if share is not None)
 
     def _read(self, process: Process) -> procfs.SmapsRollup | None:
         try:
