@@ -30,12 +30,12 @@ def loads() -> str:
     return f"{readable_copy()}/benchmarks/loads.py"
 
 
-def faults(true: Levels, reported: Levels, *, with_minimum: bool) -> list[str]:
-    """The figures that are not within 5 % of the truth."""
+def faults(true: Levels, reported: Levels, *, within: float, with_minimum: bool) -> list[str]:
+    """The figures that are not right: means to `within`, peaks to 5 %."""
     wrong = [
         f"{field} {getattr(reported, field) / getattr(true, field):.3f} of the truth"
-        for field in ("mean", "peak", "gib_hours")
-        if abs(getattr(reported, field) / getattr(true, field) - 1) > WITHIN
+        for field, most in (("mean", within), ("peak", WITHIN), ("gib_hours", within))
+        if abs(getattr(reported, field) / getattr(true, field) - 1) > most
     ]
     # Kernel memory is charged to a cgroup, and is not in the interpreter's own account; and until the first look a ramp
     # has grown a little.
@@ -44,13 +44,19 @@ def faults(true: Levels, reported: Levels, *, with_minimum: bool) -> list[str]:
     return wrong
 
 
-def wrong_levels(measure: Callable[[str], Course], at_once: int, *, with_minimum: bool = True) -> dict[str, list[str]]:
+def wrong_levels(
+    measure: Callable[[str], Course], at_once: int, *, within: float = WITHIN, with_minimum: bool = True
+) -> dict[str, list[str]]:
     """The kinds of load whose figures are wrong, with the faults of the last try."""
-    wrong = _wrong(KINDS, measure, at_once, with_minimum)
+
+    def judge(course: Course) -> list[str]:
+        return faults(true_levels(*course), reported_levels(course[1]), within=within, with_minimum=with_minimum)
+
+    wrong = _wrong(KINDS, measure, at_once, judge)
     right_tries = dict.fromkeys(wrong, 0)
     for _ in range(_MORE_TRIES):
         kinds = [kind for kind, right in right_tries.items() if right < _RIGHT_TRIES]
-        faulty = _wrong(kinds, measure, at_once, with_minimum)
+        faulty = _wrong(kinds, measure, at_once, judge)
         wrong |= faulty
         for kind in kinds:
             right_tries[kind] += kind not in faulty
@@ -58,15 +64,11 @@ def wrong_levels(measure: Callable[[str], Course], at_once: int, *, with_minimum
 
 
 def _wrong(
-    kinds: Iterable[str], measure: Callable[[str], Course], at_once: int, with_minimum: bool
+    kinds: Iterable[str], measure: Callable[[str], Course], at_once: int, judge: Callable[[Course], list[str]]
 ) -> dict[str, list[str]]:
     kinds = list(kinds)
     with ThreadPoolExecutor(at_once) as pool:
-        courses = dict(zip(kinds, pool.map(measure, kinds)))
-    faulty = {
-        kind: faults(true_levels(*course), reported_levels(course[1]), with_minimum=with_minimum)
-        for kind, course in courses.items()
-    }
+        faulty = dict(zip(kinds, map(judge, pool.map(measure, kinds))))
     return {kind: fault for kind, fault in faulty.items() if fault}
 
 
@@ -102,7 +104,7 @@ def test_levels_of_the_jobs_of_a_workflow_are_within_5_percent(user: int, second
 
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("seconds", SECONDS)
-def test_levels_of_a_container_are_within_5_percent(docker: Engine, seconds: float) -> None:
+def test_levels_of_a_container_are_within_5_percent_and_10_when_it_is_short(docker: Engine, seconds: float) -> None:
     def measure(kind: str) -> Course:
         folder = workplace()
         options = [*WITH_PYTHON, f"--mount={loads()}:/loads.py:ro", f"--mount={folder}:/truth"]
@@ -111,7 +113,8 @@ def test_levels_of_a_container_are_within_5_percent(docker: Engine, seconds: flo
         return json.loads(Path(f"{folder}/truth").read_text()), done.record
 
     # Nothing holds a container back until the first look, which may find all allocated that it ever has.
-    assert {} == wrong_levels(measure, _AT_ONCE if seconds > 1 else 1, with_minimum=False)
+    within = WITHIN if seconds > 1 else 2 * WITHIN
+    assert {} == wrong_levels(measure, _AT_ONCE if seconds > 1 else 1, within=within, with_minimum=False)
 
 
 LEAK = """
