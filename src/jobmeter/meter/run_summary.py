@@ -11,7 +11,7 @@ from jobmeter.collectors.contract import Readings
 from jobmeter.meter.aggregate import Aggregate, CounterAggregate, combine, new_aggregate
 from jobmeter.model import Gauge, Kind, Measurement, Number, Value
 
-_AT_THE_START = 0.1
+_AT_THE_START = 0.3
 """Seconds from the start of a job within which the first reading of a level holds for the time before it, too."""
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DOCKER_ADDRESS = "unix:///var/run/docker.sock"
 _NOT_FOUND = 404
-_ANSWER = 8
+_ANSWER = 20
 """Seconds in which a container runtime must answer the first questions. One that is frozen accepts connections."""
 _WORK = 60
 """Seconds that a request may take later: to start a container on a busy machine takes long."""
