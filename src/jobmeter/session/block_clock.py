@@ -146,12 +146,12 @@ class BlockClock:
         """
         base = self._own if foreign_child_reaped and self._has_event else self._own + self._waited
         started = self._counted - base
-        if started <= base * _NOISE + _NOISE_SECONDS:
-            started = 0.0
-        elif not children:
+        if not children:
             # Threads alone were started, and the clock of the process has them all: more is time that a hypervisor had.
             in_base = self._thread if self._ever_beside or self._stepped else self._process
             started = min(started, max(self._process - in_base, 0.0))
+        if started <= base * _NOISE + _NOISE_SECONDS:
+            started = 0.0
         seconds, is_sure = self._less_stolen(base, started)
         whole_process = not self._ever_beside and not interleaved and not self._stepped
         if not whole_process and not interleaved:
