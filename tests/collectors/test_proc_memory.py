@@ -15,6 +15,7 @@ from jobmeter.kernel import procfs
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from jobmeter.kernel.procfs import SmapsRollup
 from jobmeter.kernel.tree import Process, open_process
+from tests.waiting import wait_for
 
 SIZE = 64 * 2**20
 CHILDREN = 4
@@ -62,8 +63,7 @@ def test_a_reading_during_which_processes_ended_is_not_used(
         seen.append(share.pss)
         if len(seen) == 2:
             os.kill(pid, signal.SIGKILL)
-            while not procfs.is_ending(machine, pid):
-                pass
+            wait_for(lambda: procfs.read_stat(machine, pid).state in "ZX", "that its memory is free")
         return share
 
     monkeypatch.setattr(procfs, "read_smaps_rollup", read_and_end)
