@@ -223,6 +223,20 @@ def test_a_signal_that_the_container_handles_reaches_it(engine: Engine) -> None:
     assert ("got it\n", 5) == (stdout, process.returncode)
 
 
+def test_a_signal_that_came_before_the_command_was_executed_ends_it(engine: Engine) -> None:
+    """As one that the runtime's own first program got, which handles all signals and then executes the command."""
+    body = (
+        "import os, signal, time\ngot = []\nsignal.signal(15, lambda *_: got.append(1))\nprint('ready', flush=True)\n"
+        "while not got: time.sleep(0.01)\nos.execv('/bin/busybox', ['busybox', 'sleep', '600'])"
+    )
+    process = running(engine, PYTHON, "-c", body, options=WITH_PYTHON)
+    assert process.stdout is not None
+    assert "ready\n" == process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=LONG)
+    assert (128 + signal.SIGTERM, True) == (process.returncode, "cancelled" in stderr)
+
+
 def test_a_signal_that_the_container_waits_for_reaches_it(docker: Engine) -> None:
     # As tini does, the first process of many images: it handles no signal, blocks all and takes them one by one.
     body = (

@@ -24,6 +24,7 @@ _KILL_AGAIN = 0.5
 _RUNTIME_PATIENCE = 30.0
 """Seconds without an answer of the container runtime after which the outcome is `lost`."""
 _LONGEST_WAIT = 86400.0
+_LOOK_FOR_EXEC = 0.05
 
 
 class ContainerSupervisor:
@@ -58,6 +59,8 @@ class ContainerSupervisor:
         self._kill_at: float | None = None
         self._forwarded: dict[int, float] = {}  # signal → when it was last forwarded
         self._stands_for: int | None = None  # the signal that SIGKILL was sent instead of
+        self._sent_to: tuple[int, tuple[int, int]] | None = None  # a signal, and the program that got it
+        self._sent_at = self._look_at = 0.0
         self._killed = False
         self._ended = threading.Event()
         self.abandoned = False
@@ -119,7 +122,8 @@ class ContainerSupervisor:
 
     def _milliseconds_to_deadline(self) -> float | None:
         """Milliseconds until the next deadline."""
-        deadlines = [t for t in (self._time_limit_ends, self._kill_at) if t is not None]
+        look_at = None if self._sent_to is None else self._look_at
+        deadlines = [t for t in (self._time_limit_ends, self._kill_at, look_at) if t is not None]
         if not deadlines:
             return None
         return min(max(min(deadlines) - time.monotonic(), 0.0), _LONGEST_WAIT) * 1000
@@ -131,6 +135,9 @@ class ContainerSupervisor:
             self.end(Status.TIMEOUT)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill()
+        with self._lock:
+            if self._sent_to is not None and now >= self._look_at:
+                self._send_after_exec(*self._sent_to)
 
     def _learn_state(self) -> None:
         """Poll the container runtime until it reports the end. One that restarts takes a while."""
@@ -218,6 +225,27 @@ class ContainerSupervisor:
             self._kill()
         else:
             self._send(number)
+            if (program := self._program()) is not None:
+                self._sent_to, self._sent_at = (number, program), time.monotonic()
+                self._look_at = self._sent_at + _LOOK_FOR_EXEC
+                self._wake()
+
+    def _send_after_exec(self, number: int, program: tuple[int, int]) -> None:
+        """Send a signal again to the command, if it was the container runtime's own first program that got it."""
+        self._look_at = time.monotonic() + _LOOK_FOR_EXEC
+        if (present := self._program()) is None or self._look_at > self._sent_at + GRACE:
+            self._sent_to = None
+        elif present != program:
+            self._sent_to = None
+            self._send_ending(number)
+
+    def _program(self) -> tuple[int, int] | None:
+        """What identifies the program that the first process runs; None when that cannot be seen."""
+        try:
+            program = os.stat(f"{self._machine.proc}/{self._pid}/exe")
+        except OSError:
+            return None
+        return program.st_dev, program.st_ino
 
     def _kill(self) -> None:
         """Kill it, and again until it has ended: one that is paused ends only once it is resumed."""
