@@ -220,12 +220,13 @@ class ContainerSupervisor:
         The kernel drops signals that the first process of a container does not handle. What would have
         ended as a command ends as a container too.
         """
+        program = self._program()  # before it is judged and gets the signal: it may execute another at any moment
         if self._leaves_to_default(number):
             self._stands_for = self._stands_for or number
             self._kill()
         else:
             self._send(number)
-            if (program := self._program()) is not None:
+            if program is not None:
                 self._sent_to, self._sent_at = (number, program), time.monotonic()
                 self._look_at = self._sent_at + _LOOK_FOR_EXEC
                 self._wake()
