@@ -1,4 +1,4 @@
-"""Known loads: what each tool says of them, beside the truth."""
+"""Known loads: what each tool reports of them, compared with the truth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.tool import Reading, Tool, load_command
 
 class Quantity(NamedTuple):
     name: str
-    field: str  # of Reading and of Truth alike
+    field: str  # its name in Reading and in Truth
     mark: str
     show: Callable[[float | None], str]
 
@@ -28,9 +28,9 @@ MEMORY = Quantity("memory", "memory_bytes", "memory_mark", mib)
 WRITTEN = Quantity("written", "written_bytes", "written_mark", mib)
 
 BRIEF = ["/bin/sh", "-c", "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"]
-"""A command of some 5 ms; the kernel's account of bare runs is its truth."""
+"""A command of some 5 ms; its truth is what the kernel reports of bare runs."""
 _OWN_MARK = "; while read key kib unit; do [ $key = VmHWM: ] && echo $kib; done < /proc/self/status"
-# Not wait4's maxrss of a bare run: that begins at the size of who started it, which is this program.
+# Not maxrss from wait4 of a bare run: it begins at the size of the parent process, which is this program.
 _REPEAT = 7
 
 ROWS: tuple[tuple[str, str, Quantity], ...] = (
@@ -52,11 +52,11 @@ ROWS: tuple[tuple[str, str, Quantity], ...] = (
 )
 
 Results = dict[tuple[str, str], Measured]
-"""(load, tool) → what was seen."""
+"""(load, tool) → what was measured."""
 
 
 def show(tools: list[Tool], missing: Missing, wanted: list[str] | None = None) -> None:
-    """Run every load, or those wanted, once under every tool and print what they say of it."""
+    """Run every load, or those wanted, once under every tool, and print what the tools report."""
     results = Results()
     chosen = [row for row in ROWS if not wanted or row[1] in wanted]
     loads = dict.fromkeys(load for _, load, _ in chosen)
@@ -81,7 +81,7 @@ def show(tools: list[Tool], missing: Missing, wanted: list[str] | None = None) -
 def _measure(tool: Tool, load: str) -> Measured:
     if load != "brief":
         return measure(tool, load)
-    # So short a command is told as the least of several runs, as is its truth, bare, in turn with them.
+    # For such a short command, take the least of several runs; its truth is the least of bare runs in turn with them.
     seen, bare = [], []
     for _ in range(_REPEAT):
         bare.append(run(BRIEF).cpu_seconds)
@@ -107,7 +107,7 @@ def _row(
     known = {tool.name: results[load, tool.name] for tool in tools if (load, tool.name) in results}
     truths = {name: _true(seen, quantity, constant) for name, seen in known.items()}
     usual = [truth for truth in truths.values() if truth is not None]
-    # A tool that ended the load before it told its truth is held to that of the others.
+    # If a tool ended the load before it reported its truth, the truth of the other runs counts.
     typical = statistics.median(usual) if usual else None
     cells = [
         _cell(known[tool.name], quantity, truths[tool.name] or typical) if tool.name in known else "failed"
@@ -117,7 +117,7 @@ def _row(
 
 
 def _true(seen: Measured, quantity: Quantity, constant: Truth | None) -> float | None:
-    """That of this very run, else of bare runs."""
+    """The truth of this run if the load reported all of it, else that of bare runs, `constant`."""
     own: float | None = getattr(seen.truth, quantity.field)
     if own is not None and not (seen.truth.pids and seen.truth.memory_bytes is None):
         return own

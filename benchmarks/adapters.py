@@ -16,13 +16,13 @@ _MARKS = {"at least": "≥", "sampled": "~"}
 
 
 class Jobmeter:
-    """As whoever runs the benchmarks; as root the job gets a cgroup."""
+    """jobmeter as the user who runs the benchmarks; with root, the job gets a cgroup."""
 
     name = "jobmeter"
     options: tuple[str, ...] = ("--orphans", "wait")
 
     def __init__(self, *, report: bool = True) -> None:
-        """Without `report`, it costs what `jobmeter run` costs by itself, and there is nothing to read."""
+        """Without `report`, it costs what a plain `jobmeter run` costs, and there is no report to read."""
         self._report = report
 
     def command(self, job: list[str], place: Path) -> list[str]:
@@ -44,7 +44,7 @@ class Jobmeter:
 
 
 class JobmeterAsUser(Jobmeter):
-    """As an ordinary user, so without a cgroup."""
+    """jobmeter as an ordinary user, and so without a cgroup."""
 
     name = "jobmeter, as user"
 
@@ -66,7 +66,7 @@ class ConDuct:
     def read(self, place: Path) -> Reading:
         summary = json.loads((place / "duct_info.json").read_text())["execution_summary"]
         percent = summary["average_pcpu"]
-        # It tells no CPU time: its mean share of a core over its wall time is the nearest.
+        # con-duct reports no CPU time: the nearest is its mean share of a core times its wall time.
         cpu = None if percent is None else percent / 100 * summary["wall_clock_time"]
         return Reading(cpu, summary["peak_rss"], None, summary["exit_code"])
 
@@ -100,7 +100,7 @@ class Mprof:
 
 
 class Denet:
-    """Its PyPI package is a library: the driver calls the function its documentation shows."""
+    """The PyPI package of denet is a library: drive_denet.py calls the function that its documentation shows."""
 
     name = "denet"
 
@@ -118,7 +118,7 @@ class Denet:
 
 
 class ResourceTracker:
-    """A library too: the driver starts the job and tracks its pid."""
+    """A library too: drive_resource_tracker.py starts the job and tracks its pid."""
 
     name = "resource-tracker"
 

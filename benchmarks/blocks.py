@@ -1,6 +1,6 @@
 """The cost of `jobmeter.measure`: an empty block, and its import with the first block; printed as JSON.
 
-The fastest of many, and CPU time for starts: so that a busy machine changes as little as possible.
+Takes the fastest of many repeats, and CPU time for starts, so that a busy machine has as little effect as possible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIRST = "import jobmeter\nwith jobmeter.measure('first', store={!r}): pass"
 
 
 def empty_block_seconds() -> float:
-    """Of the fastest of some series of empty blocks that are stored."""
+    """The time of an empty block that is stored, in the fastest of `TIMES` series."""
     import jobmeter
 
     series = []
@@ -34,7 +34,7 @@ def empty_block_seconds() -> float:
 
 def start_seconds(code: str) -> float:
     """The least CPU time of some starts of Python with this code."""
-    # As installed, compiled once: the first start does it, and is not the best.
+    # Bytecode is written, as for an installed package: the first start compiles, and is not the fastest.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(STARTS):

@@ -1,4 +1,4 @@
-"""The budgets of `jobmeter run`: each as a figure of this run, beside its limit."""
+"""The budgets of `jobmeter run`: the figure that is measured now for each, and its limit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from benchmarks.tool import ROOT, VENV, Tool, environment, load_command
 
 RSS_LIMIT = 30e6
 _AS_FAST = 1.05
-"""What counts as no slower, on a machine that others use too."""
+"""A ratio up to this counts as no slower, on a machine that others use too."""
 
 
 class Budget(NamedTuple):
     what: str
     figure: float | None  # None: could not be measured here
     limit: float
-    text: str  # how the figure reads
+    text: str  # the figure as it is printed
 
     def row(self) -> list[str]:
         if self.figure is None:
@@ -58,7 +58,7 @@ def _start() -> Budget:
 
 
 def _blocks() -> list[Budget]:
-    """An empty block of `jobmeter.measure`, and its import with the first block, beside the start of Python."""
+    """An empty block of `jobmeter.measure`, and its import with the first block, compared with a start of Python."""
     print("blocks", file=sys.stderr)
     python = VENV / "bin" / "python"
     command = [str(python if python.exists() else sys.executable), "-m", "benchmarks.blocks"]
@@ -79,7 +79,7 @@ def _blocks() -> list[Budget]:
 
 
 def _sampling() -> list[Budget]:
-    """Cost of one sample of 500 processes, in one run beside psutil and `ps`."""
+    """The cost of one sample of 500 processes, compared with psutil and `ps` on the same processes."""
     print("sampling", file=sys.stderr)
     with empty_place() as place:
         process = start(load_command("sleepers-long", place))
@@ -124,7 +124,7 @@ def _sleeping(tools: dict[str, Tool]) -> list[Budget]:
 
 
 def _memory() -> list[Budget]:
-    """The meter's size while 20,000 processes come and go."""
+    """The meter's memory while 20,000 processes come and go, and its growth."""
     print("20,000 processes", file=sys.stderr)
     tool = Jobmeter(report=False)
     tool.options = (*tool.options, "--interval", "0.05")

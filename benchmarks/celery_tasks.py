@@ -1,7 +1,7 @@
-"""`python -m benchmarks.celery_tasks`: what measuring costs a Celery worker; jobs of the engine beside plain tasks.
+"""`python -m benchmarks.celery_tasks`: what measuring costs a Celery worker; the engine compared with plain tasks.
 
-With real workers and a Redis of its own. Measured and plain ones take turns, so that whatever else the machine does
-meets both.
+It starts real workers and its own Redis. Measured and plain tasks take turns, so that other load on the machine affects
+both alike.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _memory(worker: TaskWorker, done: int) -> None:
 
 
 def _engine(broker: str, place: str) -> None:
-    """Both run the program `true` for each job, two at a time."""
+    """Compare the engine with plain tasks. Both run the program `true` for each job, two at a time."""
     worker = Worker(broker, None, "--cpus", "2")
     plain = TaskWorker(broker, f"{place}/none", "-c", "2", environment={"JOBMETER_CELERY": ""})
     spec = sweep_spec(place, "engine", [f'{{name: "t_{{i}}", command: "true", parameters: {{i: "1:{JOBS}"}}}}'])
@@ -110,7 +110,7 @@ def _engine(broker: str, place: str) -> None:
 
 
 def _start(broker: str, place: str) -> None:
-    """What the entry point costs every `celery` command, without the variable."""
+    """Show what the entry point costs every `celery` command when JOBMETER_CELERY is not set."""
     bare = "from importlib import metadata\nmetadata.entry_points = lambda **_: ()\nimport celery.bin.celery"
     print_table(
         "Loading the program `celery`",

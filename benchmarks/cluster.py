@@ -1,7 +1,7 @@
 """`python -m benchmarks.cluster [SECONDS]`: what watching a cluster costs each of its nodes, at the default interval.
 
-A real Ray of several nodes, each with workers to read. Times with and without the monitor take turns, so that whatever
-else the machine does meets both. What an actor of Ray costs that does nothing is shown beside it.
+A real Ray cluster of several nodes, each with workers to read. Periods with and without the monitor take turns, so that
+other load on the machine affects both alike. The cost of an idle Ray actor is shown for comparison.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jobmeter.kernel.procfs import read_stat
 NODES = 2
 INTERVAL = "5s"
 LIMIT = 1.0
-"""Percent of a core, a node."""
+"""Percent of a core, for each node."""
 ROUNDS = 3
 TASKS = """
 @ray.remote(num_cpus=0.5)
@@ -90,7 +90,7 @@ def _percent(values: Sequence[float]) -> str:
 
 
 def _start(cluster: RayCluster, store: str) -> subprocess.Popen[bytes]:
-    """The monitor, once it has taken some samples: how long it takes to start is not what it costs later."""
+    """Start the monitor, and return it once it has taken some samples: the cost of its start does not count."""
     words = ["--address", cluster.address, "--interval", INTERVAL, "--store", store, "--quiet"]
     monitor = subprocess.Popen(
         [sys.executable, "-m", "jobmeter", "cluster", *words],

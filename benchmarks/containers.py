@@ -1,6 +1,6 @@
-"""`python -m benchmarks.containers IMAGE [--engine NAME] [--runs N]`: how right the figures of a container are.
+"""`python -m benchmarks.containers IMAGE [--engine NAME] [--runs N]`: how accurate the figures of a container are.
 
-Needs an engine that runs, and an image of any kind: Python comes from this machine's /usr.
+Needs a container runtime that is running, and any image: Python comes from this machine's /usr.
 """
 
 from __future__ import annotations

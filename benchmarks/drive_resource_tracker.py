@@ -12,7 +12,7 @@ try:
 except OSError as error:
     print(error, file=sys.stderr)
     sys.exit(127)
-# Returns when the job's first process has ended: it stays a zombie until then.
+# Returns when the job's first process has ended, which stays a zombie until `wait` below.
 ProcessTracker(process.pid, start_time=time.time(), interval=1, output_file=f"{place}/samples.csv")
 code = process.wait()
 sys.exit(code if code >= 0 else 128 - code)

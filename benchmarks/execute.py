@@ -1,4 +1,4 @@
-"""Runs a tool once and says what the kernel tells of it."""
+"""Runs a tool once, and returns what the kernel reports about it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ PATIENCE = 90.0
 
 
 class Finished(NamedTuple):
-    """One run of a command, as wait4 tells it."""
+    """One run of a command, as wait4 reports it."""
 
     code: int  # as a shell shows it: 128+N for signal N
     wall_seconds: float
-    cpu_seconds: float  # of the command and every process that was waited for below it
+    cpu_seconds: float  # of the command and every descendant that was waited for
     maxrss_bytes: int
 
 
 class Truth(NamedTuple):
-    """What a load really used, by its own account; None when it told nothing."""
+    """What a load really used, as it reports itself; None where it reports nothing."""
 
     cpu_seconds: float | None
     memory_bytes: float | None
@@ -50,7 +50,7 @@ def empty_place() -> Iterator[Path]:
 
 
 def run(command: list[str], *, patience: float = PATIENCE) -> Finished:
-    """Run to the end, its output thrown away. TimeoutError when it outlives `patience` and was killed."""
+    """Run a command to its end, and discard its output. After `patience` seconds, kills it and raises TimeoutError."""
     began = time.monotonic()
     process = start(command)
     while True:
@@ -97,7 +97,7 @@ def read_truth(place: Path) -> Truth:
 
 
 class Measured(NamedTuple):
-    """One load under one tool: what it said, and the truth of that very run."""
+    """One load under one tool: what the tool reported, and the truth of the same run."""
 
     finished: Finished
     truth: Truth
@@ -106,7 +106,7 @@ class Measured(NamedTuple):
 
 
 def measure(tool: Tool, load: str) -> Measured:
-    """Run a load under a tool, and wait for what the load left running."""
+    """Run a load under a tool, and wait for the processes that the load left running."""
     with empty_place() as place:
         finished = run(tool.command(load_command(load, place), place))
         wait_for_end(read_truth(place).pids, 10)
@@ -122,7 +122,7 @@ def read_report(tool: Tool, place: Path) -> tuple[Reading | None, str]:
 
 
 def running(pid: int) -> bool:
-    """Whether a process is there and not merely a zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -141,14 +141,14 @@ def wait_for_end(pids: tuple[int, ...], patience: float) -> bool:
 
 
 def end_all(pids: tuple[int, ...]) -> None:
-    """End processes that a load of ours named."""
+    """Kill the processes that a load reported, but none that merely has the pid of one."""
     for pid in pids:
         if running(pid) and _is_load(pid):
             os.kill(pid, signal.SIGKILL)
 
 
 def _is_load(pid: int) -> bool:
-    # A pid may be another's by now.
+    # Pids are reused: this may be another process by now.
     try:
         return LOADS.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -1,6 +1,6 @@
-"""What a sample of an NVIDIA GPU costs: our collector and the real client, on the stub of the driver's library.
+"""What a sample of an NVIDIA GPU costs: our collector and the real client, with a stub of the driver's library.
 
-`python -m benchmarks.gpu`. The stub looks every answer up in a file, which a driver does not: an upper bound.
+`python -m benchmarks.gpu`. The stub reads every answer from a file, as no driver does: the result is an upper bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def sample() -> None:
-    """CPU seconds per device and sample, the client's and the library's included."""
+    """Print the CPU seconds per device and sample, including those of the client and the library."""
     from jobmeter.collectors.contract import Moment, Target
     from jobmeter.collectors.nvml import NvmlSource
 

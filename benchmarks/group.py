@@ -1,4 +1,4 @@
-"""The truth of memory that many processes hold: a bare run in a cgroup made for it."""
+"""The true memory of many processes together: a bare run in a cgroup made for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 
 
 def anonymous_peak(command: list[str], ready: Callable[[], bool]) -> int | None:
-    """Memory less page cache of `command` and all it starts, once it is `ready`; None where root is needed."""
+    """Memory without page cache of `command` and all it starts, once it is `ready`; None if no cgroup can be used."""
     parent, reader = (_V1, _held_v1) if (_V1 / "cgroup.procs").exists() else (_V2, _held_v2)
     group = parent / f"jobmeter-bench-{os.getpid()}"
     try:

@@ -1,4 +1,4 @@
-"""Memory over time: what the loads `level-…` of loads.py really held, beside what a record says of it."""
+"""Memory over time: what the loads `level-…` of loads.py really held, compared with what their records say."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOUR, GIB = 3600.0, 1 << 30
 
 
 class Levels(NamedTuple):
-    """Bytes; of the minimum, the most it can have been: what the interpreter has before the load begins."""
+    """Levels in bytes. `most_minimum` is the most that the minimum can be: the interpreter before the load begins."""
 
     mean: float
     peak: float
@@ -26,11 +26,11 @@ class Levels(NamedTuple):
 
 
 def true_levels(course: dict[str, float], record: dict[str, Any]) -> Levels:
-    """What the load reported of itself, over the time its record says it took, counted as its figures are."""
+    """The true levels: what the load reported, over the wall time of its record, counted as the record's sources do."""
     mean, peak = (record["usage"][f"memory_{name}_bytes"]["from"] for name in ("mean", "peak"))
     own = course[_own(mean)]
     wall = record["wall_seconds"]
-    # Before and after the load itself there is the interpreter alone.
+    # Before and after the load itself, only the interpreter holds memory.
     average = course["byte_seconds"] / wall + own
     return Levels(average, course["most"] + course[_own(peak)], own, average * wall / HOUR / GIB)
 
@@ -41,14 +41,14 @@ def reported_levels(record: dict[str, Any]) -> Levels:
 
 
 def _own(key: str) -> str:
-    """Which account of the interpreter's own memory a figure of this source has in it."""
+    """The field of the load's report with the interpreter's own memory, counted as this source counts it."""
     if key.startswith("cgroup_"):
         return "charged"
     return "shared_once" if key in ("proc_memory", "proc_pss_total") else "resident"
 
 
 def show(tools: list[Tool]) -> None:
-    """Print mean, peak and GiB-hours of every course, as jobmeter and con-duct report them, to the truth."""
+    """Print mean and peak of every course as jobmeter and con-duct report them, to the truth, and the minimum."""
     chosen = [tool for tool in tools if tool.name.startswith("jobmeter") or tool.name == "con-duct"]
     rows = []
     for seconds in SECONDS:

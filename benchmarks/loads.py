@@ -1,6 +1,6 @@
-"""Programs whose use of a machine is known: `python3 benchmarks/loads.py NAME [DIRECTORY [SECONDS]]`.
+"""Programs whose resource usage is known: `python3 benchmarks/loads.py NAME [DIRECTORY [SECONDS]]`.
 
-Each says what it really used, by its own account and not by that of any tool, in
+Each reports what it really used, by its own accounting and not by that of any tool, in
 lines of JSON that its processes append to `DIRECTORY/truth`. They import little and
 run on the system's Python, so that another user may run them too.
 """
@@ -26,7 +26,7 @@ _seconds = 3.0
 
 
 def tell(**truth: float) -> None:
-    """Append to the truth: `cpu` is summed over lines, of other words the largest counts."""
+    """Append a line to the truth. Of all lines, `cpu` is summed, every `pid` counts, and of other words the largest."""
     line = json.dumps(truth) + "\n"
     if _directory is None:
         print(line, end="", flush=True)
@@ -93,7 +93,7 @@ def unwaited() -> None:
             tell(cpu=own_cpu())
             os._exit(0)
     try:
-        os.wait()  # returns when the last is gone, and knows nothing of them
+        os.wait()  # returns when the last child has ended, and reports none of them
     except ChildProcessError:
         pass
     tell(cpu=own_cpu())
@@ -126,7 +126,7 @@ def shared() -> None:
 
 
 def _daemon() -> int:
-    """Fork twice into a session of its own; 2 s of CPU and 100 MiB there. Returns the pid of the first child."""
+    """Start a daemon in a new session, of 2 s of CPU and 100 MiB, by two forks. Returns the pid of the first child."""
     first = os.fork()
     if first:
         return first
@@ -193,7 +193,7 @@ def threads() -> None:
 
     def work() -> None:
         while time.monotonic() < end:
-            hashlib.sha256(block)  # without the interpreter's lock
+            hashlib.sha256(block)  # releases the GIL
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
@@ -256,7 +256,7 @@ def steady() -> None:
 
 
 class Course:
-    """Memory that is held over time, by this process's own account: what it held, and for how long."""
+    """Memory that is held over time, as this process itself counts it: how much it held, and for how long."""
 
     _PIECE = 2 * MIB
 
@@ -267,7 +267,7 @@ class Course:
         self._blocks: list[bytes] = []
 
     def take(self, size: int) -> None:
-        """Hold so much more from now on; piece by piece, because on a busy machine it takes its time."""
+        """Hold `size` bytes more from now on; allocated in pieces, because that takes a while on a busy machine."""
         self._count(self._held)
         for _ in range(size // self._PIECE):
             self._blocks.append(b"x" * self._PIECE)
@@ -276,7 +276,7 @@ class Course:
         self._most = max(self._held, self._most)
 
     def release(self) -> None:
-        """Give everything back."""
+        """Free everything."""
         self._count(self._held)
         while self._blocks:
             self._blocks.pop()
@@ -290,7 +290,7 @@ class Course:
             time.sleep(left)
 
     def end(self) -> None:
-        """Give everything back and report what was held, beside what the interpreter itself has."""
+        """Free everything, and report what was held, and the memory of the interpreter itself."""
         self.release()
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if line.endswith("kB\n")}

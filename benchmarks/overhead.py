@@ -1,4 +1,4 @@
-"""What the tools themselves cost: their start, their sampling, their hold on a job's output."""
+"""What the tools themselves cost: their start, their sampling, and passing on a job's output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def show(tools: list[Tool], missing: Missing) -> None:
 
 
 def start_costs(tools: list[Tool], repeat: int) -> dict[str, float]:
-    """Name → CPU seconds of the tool around `true`, the runs of all tools in turn."""
+    """Name → the least CPU seconds of the tool around `true`. The tools take turns."""
     least: dict[str, float] = {}
     for _ in range(repeat):
         for name, cpu in [("bare python3", run(BARE).cpu_seconds), *((tool.name, _start_cost(tool)) for tool in tools)]:
@@ -62,7 +62,7 @@ def _start_cost(tool: Tool) -> float:
 
 
 def sleeping_cost(tool: Tool) -> float | None:
-    """CPU of the tool alone: all that wait4 tells, less what the load tells of itself."""
+    """CPU of the tool alone: all that wait4 reports, less what the load reports of itself; None if that is unknown."""
     print(f"500 sleeping processes: {tool.name}", file=sys.stderr)
     try:
         seen = measure(tool, "sleepers-long")
@@ -74,7 +74,7 @@ def sleeping_cost(tool: Tool) -> float | None:
 
 
 def stream_seconds(tools: list[Tool], repeat: int) -> dict[str, float | None]:
-    """Name → seconds for 1 GB through the tool; None when its stdout is not the job's."""
+    """Name → the least seconds for 1 GB through the tool; None if the tool does not pass the job's stdout on."""
     least: dict[str, float | None] = {}
     for _ in range(repeat):
         for name, took in [("bare", _stream(STREAM)), *((tool.name, _stream_through(tool)) for tool in tools)]:

@@ -20,7 +20,7 @@ _PYPI = {
     "resource-tracker": ("resource-tracker", None),
     "runexec": ("benchexec", "runexec"),
 }
-"""Tool → package, and the program that shows it is there."""
+"""Tool → its package, and a program of it that shows whether it is installed, if it has one."""
 
 _DEBIAN = {"GNU time": ("time", "/usr/bin/time"), "perf stat": ("linux-perf", "perf")}
 
@@ -73,7 +73,7 @@ def _install_from_debian(package: str, program: str) -> str | None:
 
 
 def _run(command: list[str]) -> str | None:
-    """Run an installer; the last line of its complaint when it fails."""
+    """Run an installer. Returns None, or the last line of its error message if it fails."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode == 0:

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.ray`: jobs of the engine `ray` beside plain Ray tasks that run the same command.
+"""`python -m benchmarks.ray`: jobs of the engine `ray` compared with plain Ray tasks of the same command.
 
-On a real cluster of its own: two nodes of one CPU. Both take turns, so that whatever else the machine does meets both,
-and both are timed as whole programs, from their start to their end.
+It starts a real cluster of two nodes with one CPU each. Both take turns, so that other load on the machine affects both
+alike, and both are timed as whole programs, from start to end.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ JOBS = {
 }
 _NOT_THE_TOOLS = ("truth", "output")
 _BEFORE, _AFTER = 2.5, 4.0
-"""Seconds that the job runs before the signal; that it is given to end after it."""
+"""Seconds that the job runs before the signal, and that it has to end after it."""
 
 
 def show(tools: list[Tool], missing: Missing) -> None:

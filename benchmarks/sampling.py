@@ -1,6 +1,6 @@
-"""CPU of one look at a tree of processes, per process: jobmeter's, psutil's, and `ps`'s.
+"""The CPU time per process of sampling a process tree once: with jobmeter, psutil and `ps`.
 
-`python -m benchmarks.sampling WAY PID LOOKS` prints it in seconds; each way is a process of its own.
+`python -m benchmarks.sampling WAY PID LOOKS` prints it in seconds. Each way is measured in a process of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def with_jobmeter(pid: int) -> Callable[[], None]:
 
 
 def with_psutil(pid: int) -> Callable[[], None]:
-    """What most tools do: children, memory and CPU, each time anew."""
+    """As most tools do: find the children, and read memory and CPU, from scratch each time."""
     import psutil
 
     def look() -> None:
@@ -39,7 +39,7 @@ def with_psutil(pid: int) -> Callable[[], None]:
 
 
 def with_ps(pid: int) -> Callable[[], None]:
-    """What con-duct asks for."""
+    """The call of `ps` that con-duct makes."""
     return lambda: void(subprocess.run(PS, stdout=subprocess.DEVNULL, check=True))
 
 
@@ -69,7 +69,7 @@ def main(way: str, pid: int, looks: int) -> None:
 
 
 def processes_seen(way: str, pid: int) -> int:
-    """Those of the tree; `ps` looks at all there are."""
+    """How many processes a sample reads: those of the tree; with `ps`, all of the machine."""
     if way == "ps":
         return sum(name.isdigit() for name in os.listdir("/proc"))
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:

@@ -31,12 +31,12 @@ HOURS = 3600.0
 
 class Score(NamedTuple):
     wasted: float
-    failed: float  # attempts, of all tasks
+    failed: float  # failed attempts per task
     milliseconds: list[float]
 
 
 class Timed:
-    """A method, and how long each request took to find."""
+    """A method, and the time that it took to make each request."""
 
     def __init__(self, method: Method) -> None:
         self._method = method
@@ -109,7 +109,7 @@ def _number(row: dict[str, str], column: str) -> float | None:
 
 
 def score_workflow(tasks: list[Task], seeds: Sequence[int], options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """The mean over the seeds, for each way to request."""
+    """The mean scores over the seeds, for each method."""
     terms = Policy().terms(RUNTIME if options.runtime else MEMORY)
     methods: dict[str, Callable[[], Method]] = {
         "ours": lambda: Advised(terms),
@@ -134,7 +134,7 @@ def score_workflow(tasks: list[Task], seeds: Sequence[int], options: argparse.Na
 
 
 def split(tasks: Iterable[Task], seed: int, past: float) -> tuple[dict[str, list[Need]], list[Task]]:
-    """What is known at the start, and what comes."""
+    """Split the tasks into those that are known at the start, and those to come in a random order."""
     order = random.Random(seed)
     processes: dict[str, list[Task]] = {}
     for task in tasks:

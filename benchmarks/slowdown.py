@@ -1,8 +1,8 @@
-"""What measuring costs the job itself: `python -m benchmarks slowdown [--load NAME]... [--pairs N]`.
+"""How much measuring slows down the job itself: `python -m benchmarks slowdown [--load NAME]... [--pairs N]`.
 
-Two processes of the same program run at once, one bare and one under jobmeter, and take turns of some 50 ms: each
-does a fixed amount of work and times it, so start-up is not in it, and what changes on the machine is in both. The
-ratio of each pair of turns is taken first; the mean of their logarithms has a confidence interval.
+Two processes of the same program run at once, one bare and one under jobmeter, and take turns of some 50 ms. Each
+does a fixed amount of work and times it: start-up is not included, and changes on the machine affect both alike. Each
+pair of turns gives a ratio; the confidence interval is that of the mean of their logarithms.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Ratio(NamedTuple):
 
 
 def show(tools: list[Tool], missing: Missing, loads: list[str] | None = None, pairs: int = PAIRS) -> None:
-    """Print the ratio to bare of every load, as root and as an ordinary user, with each source off in turn."""
-    del tools, missing  # of other tools only jobmeter itself is looked at
+    """Print the ratio to a bare run for every load, as root and as an ordinary user, with each source off in turn."""
+    del tools, missing  # this section runs jobmeter only
     with tempfile.TemporaryDirectory(prefix="jobmeter-bench-") as place:
         os.chmod(place, 0o777)
         program = _compile(place)
@@ -114,7 +114,7 @@ def _start(command: list[str], place: str, user: int) -> subprocess.Popen[str]:
 
 
 def _turn(process: subprocess.Popen[str]) -> float:
-    """What the job says its turn took."""
+    """Have the job take one turn, and return the seconds that it reports."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("x")

@@ -38,7 +38,7 @@ _REPEATS = 3
 
 class Cost(NamedTuple):
     seconds: float
-    bytes: int  # the most memory
+    bytes: int  # peak memory
 
 
 def main(arguments: list[str]) -> int:
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 
 def print_exports(count: int, place: str) -> None:
-    """Runs a second that are exported, summaries and whole time series."""
+    """Print how many runs a second are exported, as summaries and as whole time series."""
     rows = []
     for command in EXPORTS:
         cost = min(call(command, place) for _ in range(_REPEATS))
@@ -77,7 +77,7 @@ def print_exports(count: int, place: str) -> None:
 
 
 def call(command: tuple[str, ...], place: str) -> Cost:
-    """Run `jobmeter COMMAND` on the store there, from start to end."""
+    """The cost of `jobmeter COMMAND` on the store in `place`, from start to end."""
     settings = {**os.environ, "PYTHONPATH": f"{ROOT}/src", "JOBMETER_STORE": place}
     settings.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.monotonic()

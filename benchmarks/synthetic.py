@@ -187,7 +187,7 @@ def make_usage(summary: dict[str, dict[str, Any]], cpu: float, wall: float) -> d
 
 
 def make_windows(rng: random.Random, wall: float, cpu: float, memory: int, processes: int) -> Iterator[JournalWindow]:
-    """A window every ten seconds, as `run` writes them; of a long run the first ones stand for the rest."""
+    """A window every ten seconds, as `run` writes them; a long run gets only the first 30."""
     count = min(math.ceil(wall / 10), 30)
     for number in range(1, count + 1):
         share = rng.uniform(0.6, 1.0)

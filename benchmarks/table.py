@@ -1,4 +1,4 @@
-"""Tables, written so that they can be pasted into a page."""
+"""Tables in Markdown, to be pasted into a page."""
 
 from __future__ import annotations
 

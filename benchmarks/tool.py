@@ -1,4 +1,4 @@
-"""What a tool under comparison is: how it is run, and how its report is read."""
+"""The contract of a tool under comparison: how it is run, and how its report is read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ROOT = Path(__file__).resolve().parent.parent
 LOADS = str(ROOT / "benchmarks" / "loads.py")
 VENV = ROOT / ".venv-peers"
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-"""One that other users can run too."""
+"""A Python that other users can run too."""
 
 
 class Reading(NamedTuple):
-    """What a tool reported; None is what it does not tell."""
+    """What a tool reported; None for what it does not report."""
 
     cpu_seconds: float | None = None
     memory_bytes: float | None = None
@@ -26,12 +26,8 @@ class Reading(NamedTuple):
     written_mark: str = ""
 
 
-class Unusable(Exception):
-    """A tool that cannot be installed or run here, and why."""
-
-
 class Tool(Protocol):
-    """One adapter. `place` is an empty directory of one run, for all that the tool writes."""
+    """The adapter of a tool. `place` is an empty directory for one run, for all files that the tool writes."""
 
     name: str
 
@@ -40,7 +36,7 @@ class Tool(Protocol):
         ...
 
     def read(self, place: Path) -> Reading:
-        """What it reported. OSError, ValueError, KeyError when there is no whole report."""
+        """What the tool reported. Raises OSError, ValueError or KeyError if there is no complete report."""
         ...
 
 
@@ -49,6 +45,6 @@ def load_command(name: str, place: Path) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """That of every tool: its own venv first on the path, the same for all."""
+    """The environment of every tool: the same for all, with the venv of the tools first in PATH."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("JOBMETER_", "PYTHON"))}
     return {**inherited, "PATH": f"{VENV}/bin:{os.environ.get('PATH', os.defpath)}", "PYTHONPATH": str(ROOT / "src")}

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.workflow`: jobs a second beside GNU parallel, memory over 10,000 jobs, planning of 10,000."""
+"""`python -m benchmarks.workflow`: jobs a second compared with GNU parallel; memory and planning of 10,000 jobs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sweep_spec(place: str, name: str, jobs: list[str]) -> str:
 
 
 def _throughput(place: str) -> None:
-    """The two take turns, so that whatever else the machine does meets both."""
+    """Compare with GNU parallel. The two take turns, so that other load on the machine affects both alike."""
     if shutil.which("parallel") is None:
         print("parallel: not installed. On Debian: apt-get install parallel")
         return
@@ -139,7 +139,7 @@ def _planning(place: str) -> None:
 
 
 def _write_file_specs(place: str) -> None:
-    """Chains of ten jobs each, which depend on each other by named files alone."""
+    """Write specs with chains of ten jobs each, which depend on each other only by named files."""
     from jobmeter.workflow.spec.convert.conversion import write_values
 
     files = [{"name": f"f{n}", "path": f"f{n}.txt"} for n in range(MANY)]

@@ -70,7 +70,7 @@ def _signature(name: str, thing: Any) -> str:
 
 def _parameter(parameter: inspect.Parameter) -> str:
     stars = "*" * ((parameter.kind is parameter.VAR_POSITIONAL) + 2 * (parameter.kind is parameter.VAR_KEYWORD))
-    annotation = getattr(parameter.annotation, "__forward_arg__", parameter.annotation)  # of a NamedTuple
+    annotation = getattr(parameter.annotation, "__forward_arg__", parameter.annotation)  # a ForwardRef, in a NamedTuple
     default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
     return f"{stars}{parameter.name}: {annotation}{default}"
 

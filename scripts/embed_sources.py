@@ -23,7 +23,7 @@ def table() -> Iterator[str]:
 
 
 def _meaning(row: HeadlineFigure) -> str:
-    """The rule of a figure that has one, in the words of its function; else the statistic of a measurement."""
+    """The docstring of the function that computes the figure; else its statistic of the first source measured."""
     rule = (row.reduce.__doc__ or "").strip() if row.reduce is not None else ""
     return (
         " ".join(rule.split())

@@ -30,7 +30,7 @@ _EXIT = (
 
 
 def page() -> str:
-    """The man page as groff has it."""
+    """The man page as groff source."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -105,7 +105,7 @@ def _section(title: str, *lines: str) -> Iterator[str]:
 
 
 def _text(words: str) -> str:
-    """A paragraph: what is in backquotes is bold, and nothing is taken for a request of groff."""
+    """A paragraph with the text in backquotes in bold, escaped so that groff takes no line for a request."""
     parts = _escape(" ".join(words.split())).split("`")
     bold = "".join(f"\\fB{part}\\fR" if number % 2 else part for number, part in enumerate(parts))
     return f"\\&{bold}" if bold.startswith((".", "'")) else bold

@@ -9,12 +9,17 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from jobmeter.kernel import libc
 from tests import running
 from tests.records import check_journals
 
 pytest_plugins = ["tests.container_engines"]
+
+# On a busy machine, making an example and trying it take any time.
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
 
 _SET_CHILD_SUBREAPER = 36  # prctl(2)
 _ENGINES = {"docker", "podman", "engine", "rootless", "nothing_left", "start_engine"}
@@ -56,10 +61,18 @@ def this_process_stays_as_it_was(request: pytest.FixtureRequest) -> Iterator[Non
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Name failures as they happen, where pytest prints dots."""
+    """Name failures as they happen, where pytest prints dots; do not hand down signals that the caller ignores."""
+    _handle_ignored_signals()
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput") and config.get_verbosity() <= 0:
         config.pluginmanager.register(_NameFailures(terminal))
+
+
+def _handle_ignored_signals() -> None:
+    """Have programs that tests start end by Ctrl-C and the like: `nohup`, and `&` in a script, ignore these signals."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 class _NameFailures:

@@ -54,9 +54,21 @@ class Metered(NamedTuple):
 def is_exact_cpu(record: Mapping[str, Any]) -> bool:
     """See `Metered.is_exact_cpu`."""
     cpu = record["usage"]["cpu_seconds"]
+    return bool(cpu["quality"] == "exact" or stolen_seconds(record) > 0.02 * cpu["value"])
+
+
+def stolen_seconds(record: Mapping[str, Any]) -> float:
+    """What the hypervisor took away while the job ran: CPU time that is not exact may lack it."""
     measured = record["measurements"]
-    stolen = max(measured.get(f"{source}_stolen_seconds", {}).get("total", 0.0) for source in ("perf", "block"))
-    return bool(cpu["quality"] == "exact" or stolen > 0.02 * cpu["value"])
+    return float(max(measured.get(f"{source}_stolen_seconds", {}).get("total", 0.0) for source in ("perf", "block")))
+
+
+def assert_cpu_time(record: Mapping[str, Any], truth: float) -> None:
+    """The CPU time is right within 3 %, or at least that much without what the hypervisor took away."""
+    assert is_exact_cpu(record)
+    cpu = record["usage"]["cpu_seconds"]
+    lacking = stolen_seconds(record) if cpu["quality"] == "at least" else 0.0
+    assert 0.97 * truth - lacking <= cpu["value"] <= 1.03 * truth
 
 
 @functools.cache

@@ -54,8 +54,9 @@ def test_a_new_file_has_the_permissions_that_any_new_file_has(tmp_path: Path) ->
     assert (tmp_path / "replaced").stat().st_mode == (tmp_path / "created").stat().st_mode
 
 
-def test_the_longest_name_that_a_file_can_have_is_no_obstacle(tmp_path: Path) -> None:
-    path = tmp_path / ("n" * 255)
+@pytest.mark.parametrize("name", ["n" * 255, "計" * 85, "n" + "🦆" * 63, os.fsdecode(b"\xff" * 255)])
+def test_the_longest_name_that_a_file_can_have_is_no_obstacle(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     with replacing(str(path)) as file:
         file.write("new")
     assert path.read_text() == "new"

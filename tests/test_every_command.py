@@ -127,6 +127,22 @@ def test_output_that_cannot_be_written_is_one_line(stored_runs: str, words: tupl
         assert (125, True) == (done.returncode, line.startswith("jobmeter: the output cannot be written: "))
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (("rm", "aaa1"), 2, "there is no terminal to ask on"),
+        (("import", "-"), 2, ""),
+        (("data", "set", "d"), 2, ""),
+        (("workflow",), 2, "usage: jobmeter workflow"),
+    ],
+)
+def test_closed_streams_are_as_empty_ones(stored_runs: str, words: tuple[str, ...], code: int, expected: str) -> None:
+    done = run_in_store(stored_runs, *words, after="<&-")
+    assert (code, True, False) == (done.returncode, expected in done.stderr, "Traceback" in done.stderr), done.stderr
+    done = run_in_store(stored_runs, *words, after="2>&-")
+    assert (code, "") == (done.returncode, done.stderr)
+
+
 @EVERY_COMMAND
 def test_files_that_may_not_grow_break_no_command(stored_runs: str, words: tuple[str, ...]) -> None:
     done = run_in_store(stored_runs, *words, before="ulimit -f 0;")

@@ -17,7 +17,9 @@ MIB = 1 << 20
 def test_cpu_of_300_short_processes_is_all_counted(load: str, user: int) -> None:
     done = meter_load(load, user=user)
     assert done.value("cpu_seconds") == pytest.approx(done.true("cpu"), rel=0.02)
-    assert done.is_exact_cpu()
+    # On a busy machine so many processes share the CPUs that perf would slow them down.
+    stopped = str(done.record["provenance"]["collectors"]["perf"].get("failed", "")).startswith("stopped after ")
+    assert done.is_exact_cpu() or (stopped and done.quality("cpu_seconds") == "at least")
 
 
 @USERS

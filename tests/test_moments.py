@@ -34,6 +34,14 @@ def test_a_zone_is_heeded() -> None:
     assert datetime.fromisoformat("2026-01-31T12:00:00+00:00").timestamp() == moment("2026-01-31T12:00:00Z", NOW)
 
 
+@pytest.mark.parametrize("words", ["99999999999999999w", "800000d ago", "1" + "0" * 20])
+def test_a_duration_that_reaches_beyond_the_first_year_is_refused(words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        moment(words, NOW)
+    expected = f"{words!r} is not within the years 1 to 9999. Write for example 2h, 3d, yesterday or 2026-01-31."
+    assert expected == str(refused.value)
+
+
 @pytest.mark.parametrize("words", ["", "soon", "2026-13-01", "h", "-2h"])
 def test_what_is_no_time_is_refused(words: str) -> None:
     with pytest.raises(UsageError, match="is not a time"):

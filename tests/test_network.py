@@ -41,6 +41,9 @@ def test_a_job_in_a_network_of_its_own_does_not_see_that_of_the_machine() -> Non
     done = meter(interpreter(), "-c", listing, options=("--own-network",))
     assert "['lo', 'tap0']" == done.stdout.strip()
     assert 7 == meter("sh", "-c", "exit 7", options=("--own-network",)).exit_code
+    less = meter("true", options=("--own-network", "--measurements=-proc_processes")).record["measurements"]
+    assert ("proc_processes" in less, "proc_cpu_seconds" in less, "netns_rx_bytes" in less) == (False, True, True)
+    assert {} == meter("true", options=("--own-network", "--measurements", "none")).record["measurements"]
 
 
 def test_an_ordinary_user_is_told_what_a_network_of_its_own_needs() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from jobmeter.errors import UsageError
 from jobmeter.settings import (
+    Configuration,
     memory_bytes,
     positive_bytes,
     positive_whole_number,
@@ -88,6 +89,21 @@ def test_a_bad_setting_is_named_with_its_file(content: str, words: str) -> None:
     assert words in done.stderr
 
 
+@pytest.mark.parametrize(("user", "used"), [("interval = 2", 2.0), ("", 1.0)])
+def test_a_bad_value_is_ignored_with_a_warning_that_holds_whichever_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, used: float
+) -> None:
+    (tmp_path / "jobmeter.toml").write_text("interval = 0")
+    (tmp_path / "jobmeter").mkdir()
+    (tmp_path / "jobmeter" / "config.toml").write_text(user)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("JOBMETER_INTERVAL", raising=False)
+    warnings: list[str] = []
+    assert used == Configuration(warnings.append).resolve("interval")
+    assert [f"{tmp_path}/jobmeter.toml: interval: '0' is not above 0; this value is ignored"] == warnings
+
+
 @pytest.mark.parametrize("variable", ["JOBMETER_INTERVAL"])
 def test_a_bad_variable_is_named(variable: str) -> None:
     done = jobmeter("run", "true", env={**environment(), variable: "abc"})
@@ -111,9 +127,9 @@ def test_whole_numbers_have_the_sign_that_their_use_allows() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("4", "4 what? Write 4g or 4m."),
-        ("1.5", "1.5 what? Write 1.5g or 1.5m."),
-        ("1023", "1023 what? Write 1023g or 1023m."),
+        ("4", "4 has no unit. Write 4g or 4m."),
+        ("1.5", "1.5 has no unit. Write 1.5g or 1.5m."),
+        ("1023", "1023 has no unit. Write 1023g or 1023m."),
         ("512b", "'512b' is less than 1 KiB, too little for any program."),
         ("0.5k", "'0.5k' is less than 1 KiB, too little for any program."),
         ("0", "'0' is not above 0"),
@@ -128,11 +144,11 @@ def test_an_amount_of_memory_whose_unit_was_forgotten_is_refused(text: str, mess
 def test_bytes_without_a_unit_are_bytes_from_a_kibibyte_on() -> None:
     assert (1024, 4 << 30) == (positive_bytes("1024"), positive_bytes(str(4 << 30)))
     assert (None, 4 << 30, 2 << 20) == (memory_bytes(None), memory_bytes(4 << 30), memory_bytes("2m"))
-    with pytest.raises(UsageError, match="4 what"):
+    with pytest.raises(UsageError, match="4 has no unit"):
         memory_bytes(4)
 
 
 @pytest.mark.parametrize("command", [["run", "--memory", "4", "true"], ["workflow", "run", "--memory", "4", "x.yaml"]])
 def test_the_option_says_what_is_missing(command: list[str]) -> None:
     done = jobmeter(*command)
-    assert (2, "jobmeter: --memory: 4 what? Write 4g or 4m.\n") == (done.returncode, done.stderr)
+    assert (2, "jobmeter: --memory: 4 has no unit. Write 4g or 4m.\n") == (done.returncode, done.stderr)

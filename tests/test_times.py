@@ -15,6 +15,8 @@ from jobmeter.times import parse_moment, utc
         (0, "1970-01-01T00:00:00.000Z"),
         (1769860800.25, "2026-01-31T12:00:00.250Z"),
         (1769860799.9996, "2026-01-31T12:00:00.000Z"),
+        (-32788800000, "0930-12-19T00:00:00.000Z"),
+        (-62135596800, "0001-01-01T00:00:00.000Z"),
     ],
 )
 def test_a_moment_is_written_in_utc_to_the_millisecond(timestamp: float, text: str) -> None:

@@ -1,6 +1,6 @@
-"""`jobmeter`, and `python -m jobmeter`."""
+"""The entry point of `jobmeter` and of `python -m jobmeter`."""
 
-# Until a command has its own handling, Ctrl-C ends the process silently: Python would print where an import was.
+# Until a command installs its own handler, Ctrl-C ends the process silently. Python would print a traceback.
 try:
     import _signal  # type: ignore[import-not-found]  # `signal` itself takes long to import
 

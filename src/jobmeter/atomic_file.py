@@ -1,4 +1,4 @@
-"""Replacing a file in one step: at every moment it has all of its old content, or all of its new."""
+"""Replaces a file in one step: at every moment it has either all of its old content or all of its new content."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import IO, Any
 from jobmeter.links import directory_of, output_path
 from jobmeter.store_access import Access
 
-_LONGEST = 100  # characters of the file's name in that of the temporary one: names end at 255 bytes
+_LONGEST = 100  # bytes of the file's name in the name of its temporary file: names have at most 255 bytes
 
 
 @contextlib.contextmanager
 def replacing(
     path: str, *, binary: bool = False, access: Access | None = None, directory: int | None = None
 ) -> Iterator[IO[Any]]:
-    """A new file that takes the place of `path` when the block ends, and is removed when it fails.
+    """Open a new file that replaces `path` when the block ends, and is removed if the block raises.
 
-    The permissions and the owner of the old file stay; through a symbolic link of this user, the file it points to is
-    replaced. OSError when it cannot be written, or the link is another user's.
+    The new file gets the permissions and the owner of the old one, as far as this user may set them. If `path` is a
+    symbolic link that this user or root made, the file that it points to is replaced. Raises OSError if the file
+    cannot be written, or if another user made the link.
 
-    `access` is for a file of a store, where no link is followed; `directory` is then where it is, if that was opened.
+    `access` is for a file of a store, where no link is followed; `directory` is then its directory, if it is open.
     """
     target = path if access is not None else output_path(path)
     opened = contextlib.nullcontext(directory) if directory is not None else directory_of(target)
@@ -32,13 +33,15 @@ def replacing(
 
 @contextlib.contextmanager
 def _replacing_in(directory: int, name: str, access: Access | None, *, binary: bool) -> Iterator[IO[Any]]:
-    # In the same directory: a rename from another file system would be a copy.
-    temporary = f".{name[:_LONGEST]}.{os.urandom(6).hex()}"
+    # In the same directory: a file cannot be renamed across file systems, and copying it is not one step.
+    beginning = os.fsencode(name)[:_LONGEST].decode("utf-8", "ignore")  # without a letter that was cut
+    temporary = f".{beginning}.{os.urandom(6).hex()}"
     try:
         old = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         old = None
-    # A new file gets the permissions that the umask allows, as with open(). Others wait until it has its content.
+    # A new file gets the permissions that the umask allows, as with open(). A file that replaces another one, or is in
+    # a store, gets its permissions when its content is complete.
     mode = 0o666 if old is None and access is None else 0o600
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, mode, dir_fd=directory)
@@ -59,7 +62,7 @@ def _replacing_in(directory: int, name: str, access: Access | None, *, binary: b
 
 
 def _take_over(descriptor: int, old: os.stat_result) -> None:
-    """Give a new file the owner and the permissions of the old one; never its setuid bit, for the content is ours."""
+    """Give a new file the owner and the permissions of the old one, but not its setuid bit: the content is ours."""
     mode, new = old.st_mode & 0o777, os.fstat(descriptor)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:
@@ -68,5 +71,5 @@ def _take_over(descriptor: int, old: os.stat_result) -> None:
             try:
                 os.fchown(descriptor, -1, old.st_gid)
             except OSError:
-                mode &= ~0o070  # what its group was allowed is not for ours
+                mode &= ~0o070  # our group must not get the permissions of the old group
     os.fchmod(descriptor, mode)

@@ -1,12 +1,12 @@
 r"""Bytes as text: the one representation of names, commands and paths that need not be UTF-8.
 
-The kernel's texts are bytes. Within Python they are strings in which a byte that is not UTF-8 is a surrogate (PEP 383),
-as `sys.argv` and `os.listdir` give them and `os.fsencode` takes them. Lone surrogates are no Unicode text: databases,
-Parquet, and many readers of JSON refuse them. So a record, and with it everything that is stored, exported or printed,
-has U+FFFD (the replacement character) and the byte in two hexadecimal digits instead: `caf\xe9` is `caf�e9`.
+The kernel's texts are bytes. In Python they are strings in which a byte that is not UTF-8 is a surrogate (PEP 383):
+`sys.argv` and `os.listdir` return them, `os.fsencode` takes them. A lone surrogate is not valid Unicode: databases,
+Parquet and many parsers of JSON refuse it. So in a record, and in everything that is stored, exported or printed, such
+a byte is U+FFFD (the replacement character) and two hexadecimal digits: `caf\xe9` is `caf�e9`.
 
-A U+FFFD of the text itself is written as its three bytes where two such digits follow it, else as it is. So no two
-texts are represented alike, and `to_bytes` gives back the bytes of each.
+A U+FFFD in the text itself is represented as its three bytes if digits from 80 to ff follow it, otherwise it stays. So
+no two texts have the same representation, and `to_bytes` restores the bytes of each.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def to_path(text: str) -> str:
 
 
 def as_represented(words: str) -> str:
-    """The text that a person means who wrote some bytes as they are, or copied them as jobmeter prints them."""
+    """The representation of a text from a user: with surrogates for bytes, or copied from jobmeter's output."""
     return words if words.isascii() else _raw(words).decode("utf-8", _ERRORS)
 
 
 def without_surrogates(value: Any) -> Any:
-    """The value of JSON with every text `as_represented`: earlier versions and other programs wrote surrogates."""
+    """The JSON value with every text `as_represented`: earlier versions and other programs wrote surrogates."""
     if isinstance(value, str):
         return as_represented(value)
     if isinstance(value, dict):
@@ -69,7 +69,7 @@ def without_surrogates(value: Any) -> Any:
 
 
 def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    """The value as JSON, in ASCII: no control character in it is one to a terminal, and no surrogate is alone."""
+    """The value as JSON in ASCII: control characters in texts are escaped for terminals, and no surrogate is alone."""
     encoder = _encoder(indent, separators)
     text = encoder.encode(value)
     if "\\ud" in text:  # a surrogate, or a pair of them for a character beyond U+FFFF
@@ -79,7 +79,7 @@ def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, s
 
 @functools.cache
 def _encoder(indent: int | None, separators: tuple[str, str] | None) -> json.JSONEncoder:
-    # Nothing here contains itself, and to check for it takes a fifth of the time.
+    # No value here contains itself, and checking for that takes a fifth of the time.
     return json.JSONEncoder(indent=indent, separators=separators, check_circular=False)
 
 
@@ -87,7 +87,7 @@ def _raw(words: str) -> bytes:
     try:
         return words.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        # Surrogates that stand for no byte, as JSON can have them.
+        # JSON can contain surrogates that stand for no byte.
         return b"".join(
             letter.encode("utf-8", "surrogateescape" if "\udc80" <= letter <= "\udcff" else "surrogatepass")
             for letter in words
@@ -95,7 +95,7 @@ def _raw(words: str) -> bytes:
 
 
 def _spells_byte(after_mark: bytes) -> bool:
-    """Whether a mark before these bytes would be read as that of a byte."""
+    """Whether a U+FFFD before these bytes would be read as the mark of a byte."""
     return len(after_mark) >= 2 and after_mark[0] in _HIGH and after_mark[1] in _DIGITS
 
 

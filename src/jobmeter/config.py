@@ -1,4 +1,4 @@
-"""Configuration files: which of them are obeyed, and what they contain. Imported where there is one."""
+"""Reads configuration files that no other user can have written. Imported only if a configuration file exists."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from jobmeter.light_typing import Any
 from jobmeter.links import Refused, check_link, user_name
 
 _LARGEST = 1 << 20
-"""Bytes. A configuration is some lines; more than this is another file."""
+"""Bytes. A configuration file has a few lines; a larger file is something else."""
 
 
 class NotTrusted(UsageError):
-    """A file that another user wrote, or could have."""
+    """A file that another user wrote, or could have written."""
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """What a file contains. NotTrusted when another user could have written it, UsageError when it cannot be read."""
+    """Read a file. Raises NotTrusted if another user could have written it, UsageError if it cannot be read."""
     content = _read(path)
     try:
         import tomllib
@@ -38,10 +38,10 @@ def read_config(path: str) -> dict[str, Any]:
 def _read(path: str) -> bytes:
     try:
         check_link(path)
-        # A FIFO without a writer would hold us for ever.
+        # Without O_NONBLOCK, opening a FIFO that has no writer would block for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            # What was opened is checked: a name may mean another file a moment later.
+            # The open file is checked, not the path, which may lead to another file a moment later.
             _check(path, os.fstat(descriptor))
             content = b""
             while len(content) <= _LARGEST and (more := os.read(descriptor, _LARGEST + 1 - len(content))):
@@ -53,7 +53,7 @@ def _read(path: str) -> bytes:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     if len(content) > _LARGEST:
-        raise UsageError(f"{path}: larger than 1 MiB, which no configuration is")
+        raise UsageError(f"{path}: larger than 1 MiB, and so not a configuration file")
     return content
 
 
@@ -75,7 +75,7 @@ def _check(path: str, info: os.stat_result) -> None:
 
 
 def _is_own_group(info: os.stat_result) -> bool:
-    """Whether its group is that of its owner alone, as many systems give one to each user, with a umask of 002."""
+    """Whether the file's owner is alone in its group: many systems give each user a group, and a umask of 002."""
     import grp
     import pwd
 

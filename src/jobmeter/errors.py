@@ -1,4 +1,4 @@
-"""What can go wrong, as types. `cli.main` turns each into one line and an exit code."""
+"""The exceptions that jobmeter raises. `cli.main` turns each into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class JobmeterError(Exception):
     exit_code = 125
 
     def __init__(self, message: str = "", *details: str) -> None:
-        """Each of `details` is a line of its own below the message, which is one line whatever it quotes."""
+        """The message is one line, whatever it quotes; each of `details` is a further line below it."""
         super().__init__(message, *details)
         self.lines = (message, *details)
 

@@ -1,7 +1,8 @@
-"""Names of `typing` for the modules that every `jobmeter run` imports; type checkers see the real ones.
+"""Light replacements for names of `typing`, for modules that every `jobmeter run` imports.
 
-Importing `typing` and making the NamedTuples there cost a tenth of the whole start of a run, for
-nothing that happens at run time; making them with `collections.namedtuple`, which compiles code for each, a thirtieth.
+Type checkers see the real names. Importing `typing` and making NamedTuples with it takes a tenth of the time that a run
+needs to start, and nothing of it is used at run time. `collections.namedtuple`, which compiles code for each type,
+takes a thirtieth.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ else:
     from types import FunctionType
 
     class _Tuple(tuple):
-        """What every NamedTuple has, as one of `collections` has it."""
+        """The methods of every NamedTuple; they behave like those of `collections.namedtuple`."""
 
         __slots__ = ()
 
@@ -49,7 +50,7 @@ else:
     _constructors = {}  # by the number of fields
 
     def _constructor(fields, defaults):
-        """`__new__` of a type with these fields; compiled once for each number of them, and then renamed."""
+        """The `__new__` of a type with these fields: compiled once for each number of them, then given their names."""
         if len(fields) not in _constructors:
             names = ", ".join(f"_{number}" for number in range(len(fields)))
             _constructors[len(fields)] = eval(f"lambda _cls, {names}: _new(_cls, ({names},))", {"_new": tuple.__new__})

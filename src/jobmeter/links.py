@@ -1,6 +1,7 @@
-"""Opening files where other users may be: in a directory that all can write to, in a store that is not ours.
+"""Opens files in places that other users can write to: a directory that is open to all, a store of another user.
 
-A link that another user made is never followed: it would choose which of our files is read or overwritten.
+A link of another user could choose which of our files is read or overwritten. It is not followed, except to a directory
+that belongs to the same user.
 """
 
 from __future__ import annotations
@@ -13,29 +14,32 @@ from collections.abc import Iterator
 
 from jobmeter.working_directory import absolute_path
 
-_MOST_LINKS = 40  # as the kernel has it
+_MOST_LINKS = 40  # the limit of the kernel
 _WALK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-"""Opens a directory that may only be passed through; `O_DIRECTORY` also makes an automounter mount it."""
+"""Flags to open a directory that this user may only pass through; `O_DIRECTORY` also makes an automounter mount it."""
 
 
 class Refused(OSError):
-    """A file that another user may have put there. The text says what it is."""
+    """A file or link is not used, because another user may have put it there. The text says what it is."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(0, what, path)
 
 
 def open_existing(path: str, flags: int) -> int:
-    """Open a file of a store. Refused for a link, and for what is no regular file."""
+    """Open an existing file of a store.
+
+    Raises Refused if it is a symbolic link, a hard link to a file of another user, or not a regular file.
+    """
     with directory_of(path) as directory:
         return open_in(directory, os.path.basename(path), flags, path)
 
 
 def open_in(directory: int, name: str, flags: int, path: str) -> int:
-    """Open the file `name` in an opened directory; `path` is for messages."""
+    """Open the file `name` in an open directory, as `open_existing` does; `path` is for messages."""
     truncate = flags & os.O_TRUNC
     try:
-        # A FIFO would hold us for ever.
+        # Without O_NONBLOCK, opening a FIFO could block for ever.
         flags = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=directory)
     except OSError as error:
@@ -57,16 +61,16 @@ def _check_opened(descriptor: int, directory: int, path: str) -> None:
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):
         raise Refused(path, "it is not a regular file")
-    # Whoever may write to the directory can have linked any file there. Copies by `cp --link` are of the same owner.
+    # A user who can write to the directory can link any file into it. Copies by `cp --link` have the same owner.
     if info.st_nlink > 1 and info.st_uid != os.fstat(directory).st_uid:
         raise Refused(path, "it is a hard link to a file of another user")
 
 
 @contextlib.contextmanager
 def directory_of(path: str) -> Iterator[int]:
-    """The directory that a file is in, held open: its name may mean another one a moment later.
+    """A descriptor of the directory of a file: its path may lead to another directory a moment later.
 
-    Not for listing it. Refused as by `open_directory`.
+    The directory cannot be listed with it. Raises Refused as `open_directory` does.
     """
     descriptor = _walk(os.path.dirname(path) or ".")
     try:
@@ -76,9 +80,10 @@ def directory_of(path: str) -> Iterator[int]:
 
 
 def open_directory(path: str) -> int:
-    """Open a directory. Links on the way are followed if this user, or root, made them; else Refused.
+    """Open a directory. Symbolic links in its path are followed if this user or root made them.
 
-    Another user's link is followed to a directory that belongs to that user: they could have put it there.
+    A link of another user is followed only to a directory that belongs to the same user, who could have put the
+    directory itself there. Raises Refused for other links.
     """
     directory = _walk(path)
     try:
@@ -91,7 +96,7 @@ def open_directory(path: str) -> int:
 
 
 def _walk(path: str) -> int:
-    """A descriptor of a directory, reached name by name: no name on the way means another thing when it is used."""
+    """A descriptor of a directory, opened name by name: no name can be replaced between its check and its use."""
     names: list[str | _EndOfLink] = [*reversed(path.split("/"))]
     directory = os.open("/" if path.startswith("/") else ".", _WALK)
     links = 0
@@ -126,7 +131,7 @@ def _walk(path: str) -> int:
 
 
 class _EndOfLink:
-    """Where the link of another user has led to."""
+    """Marks in the list of names where the target of another user's link ends."""
 
     def __init__(self, name: str, owner: int) -> None:
         self._name = name
@@ -139,7 +144,7 @@ class _EndOfLink:
 
 
 def _read_link(name: str, directory: int) -> tuple[str, int]:
-    """Where a link leads to, and who made it."""
+    """The target of a symbolic link, and the uid of its owner."""
     if not hasattr(os, "O_PATH"):  # not Linux
         return os.readlink(name, dir_fd=directory), os.stat(name, dir_fd=directory, follow_symlinks=False).st_uid
     link = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
@@ -150,7 +155,7 @@ def _read_link(name: str, directory: int) -> tuple[str, int]:
 
 
 def check_link(path: str) -> None:
-    """Refused for a symbolic link that another user made."""
+    """Raise Refused if `path` is a symbolic link of a user other than this one and root."""
     info = os.lstat(path)
     if stat.S_ISLNK(info.st_mode) and info.st_uid not in (0, os.geteuid()):
         raise Refused(path, f"it is a symbolic link of {user_name(info.st_uid)}, another user")
@@ -164,9 +169,10 @@ def _is_link(path: str, directory: int | None = None) -> bool:
 
 
 def output_path(path: str) -> str:
-    """The file that is meant by a name the user gave for output, links of his own or root's resolved.
+    """The path to write to if the user named `path` for output: links that this user or root made are resolved.
 
-    Refused for a link of another user, and for a file that another user put into a directory that all can write to.
+    Raises Refused for a link of another user, and for a file that another user put into a directory that all can
+    write to.
     """
     target = absolute_path(path)
     for _ in range(_MOST_LINKS):
@@ -174,14 +180,14 @@ def output_path(path: str) -> str:
             break
         check_link(target)
         if target.startswith(("/dev/", "/proc/")):
-            return target  # such a link is to what a process has open, and its text no path
+            return target  # a link to an open file of a process, whose text need not be a path
         target = absolute_path(os.path.join(os.path.dirname(target), os.readlink(target)))
     _check_planted(target)
     return target
 
 
 def _check_planted(path: str) -> None:
-    """As `fs.protected_regular` and `fs.protected_hardlinks` of Linux, which many systems leave off."""
+    """Refuse what `fs.protected_regular` and `fs.protected_hardlinks` of Linux refuse: many systems leave them off."""
     try:
         info, place = os.lstat(path), os.stat(os.path.dirname(path))
     except OSError:
@@ -189,7 +195,7 @@ def _check_planted(path: str) -> None:
     if not stat.S_ISREG(info.st_mode) or not place.st_mode & stat.S_IWOTH:
         return
     if place.st_mode & stat.S_ISVTX and info.st_uid not in (os.geteuid(), place.st_uid):
-        raise Refused(path, f"it is a file of {user_name(info.st_uid)}, another user, in a directory of all")
+        raise Refused(path, f"it is a file of {user_name(info.st_uid)}, another user, in a directory for everyone")
     if info.st_nlink > 1:
         raise Refused(path, "it is a hard link, in a directory that other users can write to")
 

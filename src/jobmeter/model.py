@@ -25,7 +25,7 @@ class Gauge(str, Enum):
 
     LEVEL = "level"  # from this reading to the next; none after the job has ended
     RATE = "rate"  # from the reading before to this one
-    MARK = "mark"  # from the start of the job: the highest so far, of which there is a peak and no mean
+    MARK = "mark"  # from the start of the job: a high-water mark, which has a peak and no mean
 
 
 class Across(str, Enum):
@@ -38,7 +38,7 @@ class Across(str, Enum):
 
 
 class Term(str, Enum):
-    """A word of the run record, with what it means."""
+    """A word of the run record, with its meaning."""
 
     _value_: str
     meaning: str
@@ -108,7 +108,7 @@ Value = Union[int, float, str, dict[str, float]]
 
 
 OWN_SOURCE = "jobmeter"
-"""The source of a run that jobmeter measured itself. Of an imported one it is the tool that recorded it."""
+"""The source of a run that jobmeter measured itself. The source of an imported run is the tool that recorded it."""
 
 
 class Requirement(NamedTuple):
@@ -135,12 +135,12 @@ class Outcome(NamedTuple):
         """The exit code a shell would show: the job's own, or 128 + its signal."""
         if self.signal is not None:
             return 128 + self.signal
-        # Unknown: the process that reports it was killed. That must not pass for a success.
+        # Unknown: the process that reports the exit code was killed. That must not look like success.
         return 125 if self.exit_code is None else self.exit_code
 
 
 def workflow_id(name: str) -> str:
-    """What a workflow of this name is called in paths and on command lines: `ml-training-pipeline`.
+    """The id of a workflow of this name, as used in paths and on command lines: `ml-training-pipeline`.
 
     Names that differ only in case and punctuation are one workflow.
     """

@@ -1,4 +1,4 @@
-"""Moments as people write them: a time ago, a day, or a time."""
+"""Parses times as people write them: a duration ago, a day, or a date and time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,27 @@ from jobmeter.errors import UsageError
 from jobmeter.times import parse_moment
 from jobmeter.units import parse_seconds
 
+_YEAR_1, _YEAR_10000 = -62135596800.0, 253402300800.0
+"""When these years begin, in seconds since 1970."""
+
 
 def moment(text: str, now: float | None = None) -> float:
-    """Seconds since 1970 of what people write: a time ago, a day, or an ISO time, local where it names no zone."""
-    now = time.time() if now is None else now
+    """The time that `text` names, in seconds since 1970. Raises UsageError if it names none.
+
+    It is a duration ago, a day, or an ISO 8601 time, which is local if it has no zone.
+    """
+    return checked_moment(_parse(text, time.time() if now is None else now), repr(text))
+
+
+def checked_moment(seconds: float, name: str) -> float:
+    """The same time, in seconds since 1970. Raises UsageError if no date of four digits for the year expresses it."""
+    if not _YEAR_1 <= seconds < _YEAR_10000:
+        example = "Write for example 2h, 3d, yesterday or 2026-01-31."
+        raise UsageError(f"{name} is not within the years 1 to 9999. {example}")
+    return seconds
+
+
+def _parse(text: str, now: float) -> float:
     midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
     word = text.strip().lower()
     if word in ("now", "today", "yesterday"):
@@ -21,7 +38,7 @@ def moment(text: str, now: float | None = None) -> float:
     try:
         return now - parse_seconds(word.removesuffix("ago"))
     except UsageError:
-        pass  # no duration: then a date
+        pass  # not a duration: try a date
     try:
         return parse_moment(text).timestamp()
     except ValueError:

@@ -1,8 +1,8 @@
 """Hides secrets in command lines before they are recorded. The job itself gets the command as it was given.
 
-A pattern is the name of an option, a variable or a field, as `*password` or `api-key`: its value is hidden. `-`, `_`
-and `.` are alike, and so are large and small letters. A pattern in slashes is a regular expression: what it matches, or
-its first group, is hidden. `!NAME` is an exception, and `default` stands for the patterns below.
+A pattern is the name of an option, a variable or a field, such as `*password` or `api-key`: its value is hidden. `-`,
+`_` and `.` mean the same, and case does not matter. A pattern in slashes is a regular expression: its first group is
+hidden, or the whole match if it has no group. `!NAME` is an exception, and `default` stands for the patterns below.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HEADER = "Authorization"
 DEFAULT = (
     "*password", "*passwd", "*passphrase", "*secret", "*token", "*api-key", "*access-key", "*secret-key",
     "*account-key", "*private-key-data",
-    # Words of language models and parsers, which are no secrets.
+    # Options of language models and parsers, such as `eos-token`, which are not secrets.
     *(f"!*{word}-token" for word in (
         "bos", "eos", "pad", "unk", "sep", "cls", "mask", "max", "min", "num", "start", "stop", "end", "per",
         "special", "image", "system", "user", "assistant",
@@ -36,16 +36,16 @@ DEFAULT = (
 _PROGRAMS = {
     "sshpass": "-p", "mysql": "-p", "mysqldump": "-p", "mysqladmin": "-p", "mariadb": "-p", "mariadb-dump": "-p",
 }  # fmt: skip
-"""Programs whose short option takes a password; elsewhere `-p` is a port, a page or a path."""
+"""Programs whose option `-p` takes a password; with other programs `-p` is a port, a page or a path."""
 _ALONE = ("sshpass",)
-"""Those whose option may have its password in the next word."""
+"""Programs of these whose password may also be the word after the option."""
 
 
 class Redaction:
-    """Hides what the patterns mean. Most command lines have nothing to hide, and cost a few searches for a text."""
+    """Hides the values that patterns name. For most command lines, which have none, it only searches for some words."""
 
     def __init__(self, patterns: Sequence[str] | None = None) -> None:
-        """None are the default patterns. UsageError for one that is not valid."""
+        """Take these patterns; None means the default ones. Raises UsageError if a pattern is not valid."""
         chosen = expand(patterns)
         self._forms = [pattern for pattern in chosen if pattern in (URL, HEADER)]
         self._expressions = [_compiled(pattern) for pattern in chosen if pattern.startswith("/")]
@@ -64,14 +64,14 @@ class Redaction:
         return f"<Redaction of {len(self._names) + len(self._expressions) + len(self._forms)} patterns>"
 
     def words(self, words: Sequence[str]) -> list[str]:
-        """The words of a command."""
+        """The words of a command, with secrets hidden."""
         if not words or not self._may_match(" ".join(words)):
             return list(words)
         shown = [self._word(words, number) for number in range(len(words))]
         return [shown[0], *self._of_program(words, shown[1:])] if "*password" in self._names else shown
 
     def text(self, text: str) -> str:
-        """A command line as one text, a script, or a message."""
+        """A command line as one text, a script or a message, with secrets hidden."""
         return self._inside(text) if self._may_match(text) else text
 
     def _may_match(self, text: str) -> bool:
@@ -85,21 +85,21 @@ class Redaction:
         if before.startswith("-") and "=" not in before and self._is_secret(before) and not word.startswith("--"):
             return HIDDEN
         name, equals, value = word.partition("=")
-        # The whole word is the value, blanks included; but not of a script that begins with an assignment.
+        # The rest of the word is the value, blanks included. But a script may begin with an assignment.
         is_script = before.startswith("-") and not before.startswith("--") and before.endswith("c")
         if equals and value and not is_script and self._is_secret(name):
             return f"{name}={HIDDEN}"
         return self._inside(word)
 
     def _is_secret(self, name: str) -> bool:
-        """Whether a word is, but for dashes, the name of something to hide."""
+        """Whether a word, without its leading dashes, is the name of a secret."""
         if not self._names:
             return False
         expression = _names_expression(self._names, self._exceptions)
         return expression.fullmatch(name.lstrip("-")) is not None
 
     def _inside(self, text: str) -> str:
-        """Hide values within a text: up to a blank, a quote, or what separates parameters."""
+        """Hide values within a text. A value without quotes ends at a blank, a quote or a separator of parameters."""
         if self._names:
             text = _fields_expression(self._names, self._exceptions).sub(_hide_value, text)
         for form in self._forms:
@@ -127,12 +127,12 @@ class Redaction:
 
 @functools.cache
 def redaction(patterns: tuple[str, ...] | None) -> Redaction:
-    """What these patterns hide; None are the default ones. UsageError for one that is not valid."""
+    """The redaction with these patterns; None means the default ones. Raises UsageError if a pattern is not valid."""
     return Redaction(patterns)
 
 
 def expand(patterns: Sequence[str] | None) -> list[str]:
-    """The patterns, with the default ones in place of `default`."""
+    """The patterns, with the default ones in place of `default`. Raises UsageError for a pattern without a name."""
     if patterns is None:
         return list(DEFAULT)
     expanded: list[str] = []
@@ -144,7 +144,7 @@ def expand(patterns: Sequence[str] | None) -> list[str]:
 
 
 def _hint(name: str) -> str:
-    """What a text must contain, in small letters, for the name to be in it."""
+    """The longest part of the name, in lower case: a text without it cannot contain the name."""
     plain = name.lower()
     for character in "*-_.":
         plain = plain.replace(character, " ")
@@ -152,7 +152,7 @@ def _hint(name: str) -> str:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    import re  # by those who have something to hide
+    import re  # late: few command lines have something to hide
 
     try:
         return re.compile(pattern.strip("/"))
@@ -186,7 +186,7 @@ def _fields_expression(names: tuple[str, ...], exceptions: tuple[str, ...]) -> r
     import re
 
     unless = rf"(?!(?:{_name_source(exceptions)})(?![\w.-]))" if exceptions else ""
-    # Begun only where a name can begin: else a long text would be searched again from each of its letters.
+    # A match begins only where a name can begin: a long text is not searched again from each of its letters.
     name = rf"(?<![\w.-])-*(?!-){unless}(?:{_name_source(names)})"
     between = r"=|[\"']\s*:\s*|:\s+"
     option = rf"(?<![\w.-])--?(?!-){unless}(?:{_name_source(names)})\s+(?!-)"

@@ -2,7 +2,7 @@
 
 Values given in the call take precedence over the environment, that over the project's
 file (`jobmeter.toml`, here or in a directory above), and that over the user's. A file that
-another user could have written is not obeyed (`config`).
+another user could have written is ignored (`config`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobmeter.working_directory import absolute_path, present_directory
 
 MOST_CPUS = 1e9
 LEAST_MEMORY = 1024
-"""Bytes that can be requested: a smaller number is one whose unit was forgotten."""
+"""The fewest bytes that can be requested: for a smaller number, the unit was probably forgotten."""
 
 SHORTEST_INTERVAL = 0.005
 """Seconds. At shorter intervals the meter itself would use too much CPU."""
@@ -40,20 +40,20 @@ def sampling_interval(text: str) -> float:
 
 
 def positive_bytes(text: str) -> int:
-    """An amount of memory to request. UsageError for one below 1 KiB, most of all where a unit was forgotten."""
+    """An amount of memory to request, in bytes. Raises UsageError below 1 KiB: usually, the unit was forgotten."""
     amount = parse_bytes(text)
     if amount <= 0:
         raise UsageError(f"{text!r} is not above 0")
     if amount < LEAST_MEMORY:
         number = text.strip()
         if number[-1].isdigit():
-            raise UsageError(f"{number} what? Write {number}g or {number}m.")
+            raise UsageError(f"{number} has no unit. Write {number}g or {number}m.")
         raise UsageError(f"{text!r} is less than 1 KiB, too little for any program. Write for example 512m or 8g.")
     return amount
 
 
 def memory_bytes(memory: int | str | None) -> int | None:
-    """The same for a call from Python, where bytes may be a number."""
+    """As `positive_bytes`, for a call from Python, where memory may be a number of bytes or None."""
     if memory is None:
         return None
     try:
@@ -83,7 +83,7 @@ def factor(text: str) -> float:
 
 
 def line_percent(text: str) -> float:
-    """A share of what there is: 90 for `90` and `90%`."""
+    """A percentage of at most 100: 90 for `90` and `90%`."""
     percent = positive_number(text.removesuffix("%").strip())
     if percent > 100:
         raise UsageError(f"{quote(text)} is more than 100 %")
@@ -98,9 +98,9 @@ def cpu_number(text: str) -> float:
 
 
 def signed_whole_number(text: str, least: int = -999_999_999, expected: str = "a whole number") -> int:
-    """`text`, at most nine digits with or without a sign, as an int from `least` up.
+    """`text` as an int from `least` up: at most nine digits, with or without a sign.
 
-    UsageError, which says that it is not `expected`.
+    Raises UsageError, which says that `text` is not `expected`.
     """
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 9 or int(text) < least:
@@ -126,7 +126,7 @@ def redact_pattern(text: str) -> str:
 
 
 def group_name(text: str) -> str:
-    import grp  # by those who name one
+    import grp  # late: few users name a group
 
     try:
         return grp.getgrnam(text).gr_name
@@ -179,9 +179,9 @@ class Setting:
         written_as: tuple[type, ...] = (str,),
         each: bool = False,
     ) -> None:
-        """`written_as` are the types that its value may have in a configuration file.
+        """`written_as` are the types that the value may have in a configuration file.
 
-        `parse` is for each item of a list, or for all of them with commas between.
+        Of a list, `parse` gets the items one by one if `each` is true, otherwise all of them joined by commas.
         """
         self.name = name
         self.parse = parse
@@ -197,8 +197,8 @@ class Setting:
             raise UsageError(f"{where}: {error}") from None
 
     def convert_written(self, raw: Any, where: str) -> Any:
-        """The value that a configuration file has."""
-        # A bool is an int, and no number here.
+        """The value of the setting if a configuration file has `raw`. Raises UsageError if that is not valid."""
+        # To Python a bool is an int; here it is not a number.
         if isinstance(raw, bool) or not isinstance(raw, self.written_as):
             expected = " or ".join(_TYPE_NAMES[each] for each in self.written_as)
             raise UsageError(f"{where}: {quote(raw)} is not {expected}")
@@ -215,7 +215,7 @@ _TYPE_NAMES = {str: "a text", int: "a number", float: "a number with a point", l
 _AMOUNT = (str, int, float)
 
 FACTORS = ("carbon_per_kwh", "price_per_kwh", "price_per_core_hour", "price_per_gb_hour", "price_per_gpu_hour")
-"""What energy and hours cost, in grams of CO2 and in money."""
+"""The settings for what energy and hours cost, in grams of CO2 and in money."""
 
 SETTINGS = {
     setting.name: setting
@@ -228,7 +228,7 @@ SETTINGS = {
         Setting("redact", redact_pattern, environment=None, default=None, written_as=(list,), each=True),
         Setting("cpu_watts", positive_number, environment="JOBMETER_CPU_WATTS", default=None, written_as=_AMOUNT),
         *(Setting(name, factor, environment=None, default=None, written_as=_AMOUNT) for name in FACTORS),
-        # From where on something of a cluster is a finding: much of it, little of it, and for how long.
+        # Thresholds for findings about a cluster: the share that is high, the share that is low, and for how long.
         Setting("cluster_high", line_percent, environment=None, default=90.0, written_as=_AMOUNT),
         Setting("cluster_low", line_percent, environment=None, default=30.0, written_as=_AMOUNT),
         Setting("cluster_after", positive_seconds, environment=None, default=60.0, written_as=_AMOUNT),
@@ -245,17 +245,17 @@ def resolve(name: str, given: str | None = None, warn: Warn | None = None) -> An
 
 
 class Configuration:
-    """Where settings come from. Files are read once, when the first setting is looked for there."""
+    """Resolves settings from the environment and from files. Files are read once, when one is first needed."""
 
     def __init__(self, warn: Warn | None = None) -> None:
-        """With `warn`, what is not valid in a file is reported there and left out: it never stops a job."""
+        """With `warn`, a problem in a file is reported to it and the part is ignored, so that it never stops a job."""
         self._warn = warn
         self._files: list[tuple[str, dict[str, Any]]] | None = None
 
     def resolve(self, name: str, given: str | None = None) -> Any:
         """The value of a setting: given on the command line, else in the environment, else in a file.
 
-        UsageError for a value that is not valid.
+        Raises UsageError if the value is not valid.
         """
         setting = SETTINGS[name]
         if given is not None:
@@ -269,27 +269,27 @@ class Configuration:
                 except UsageError as error:
                     if self._warn is None:
                         raise
-                    _warn_once(self._warn, f"{error}; the default is used")
+                    _warn_once(self._warn, f"{error}; this value is ignored")
         return setting.default if name != "store" else default_store()
 
     def is_from_file(self, name: str, given: str | None) -> bool:
-        """Whether the value of a setting is that of a configuration file."""
+        """Whether the value of a setting comes from a configuration file."""
         variable = SETTINGS[name].environment
         if given is not None or (variable is not None and os.environ.get(variable)):
             return False
         return any(name in values for _, values in self.files())
 
     def files(self) -> list[tuple[str, dict[str, Any]]]:
-        """The files that are obeyed, each with what it contains: the nearest of the project's, then the user's."""
+        """The files that are used, with their content: the nearest trusted one of the project, then the user's."""
         if self._files is None:
             self._files = list(_obeyed(self._warn))
         return self._files
 
 
 def config_files() -> list[str]:
-    """The configuration files that exist, in order of precedence: the project's, of which the nearest comes first.
+    """The configuration files that exist, in order of precedence: the project's, nearest first, then the user's.
 
-    The first of the project's that may be trusted is obeyed, and then the user's.
+    Of the project's files, only the first that can be trusted is used.
     """
     directory = present_directory() or "/"
     paths = []
@@ -322,7 +322,7 @@ def _obeyed(warn: Warn | None) -> Iterator[tuple[str, dict[str, Any]]]:
             values = read_config(path)
             _check_names(path, values, warn)
         except NotTrusted as error:
-            # Said by every command, once: the user may expect what the file contains.
+            # Every command reports this once: the user may expect that the file is used.
             _warn_once(warn or _print_warning, str(error))
             continue
         except UsageError as error:
@@ -349,7 +349,7 @@ _warned: set[str] = set()
 
 
 def _warn_once(warn: Warn, message: str) -> None:
-    """A command may read a file more than once, and its fault is one."""
+    """Report a message once, even if the command reads the same file several times."""
     if message not in _warned:
         _warned.add(message)
         warn(message)

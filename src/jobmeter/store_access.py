@@ -1,4 +1,4 @@
-"""Who may read a store: the user who made it, unless it was opened to a group on purpose."""
+"""The permissions of a store: only the user who made it has access, unless it was opened to a group on purpose."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _SHARED = stat.S_ISGID | stat.S_IWGRP
 
 
 class Access:
-    """The permissions of what is created in a store."""
+    """The permissions of new directories and files in a store."""
 
     __slots__ = ("directory", "exact", "file")
 
     def __init__(self, directory: int, file: int, *, exact: bool = True) -> None:
         self.directory = directory
         self.file = file
-        self.exact = exact  # whatever the umask says
+        self.exact = exact  # set these permissions, whatever the umask is
 
 
 PRIVATE = Access(0o700, 0o600)
 
 
 def store_access(store: str) -> Access:
-    """What new directories and files of a store get: what its `journal` has. A new store is private."""
+    """The permissions of new directories and files in a store: those of its `journal`. A new store is private."""
     return access_like(f"{store}/journal")
 
 
 def access_like(directory: str) -> Access:
-    """What is created in this directory of a store gets the permissions that it has."""
+    """The permissions of what is created in this directory of a store: those of the directory itself."""
     try:
         mode = stat.S_IMODE(os.stat(directory).st_mode)
     except OSError:
@@ -43,11 +43,11 @@ def access_like(directory: str) -> Access:
         return Access(mode, 0o660 | mode & 0o004)
     if mode & 0o077 == 0:
         return PRIVATE
-    return Access(mode & 0o777, mode & 0o666, exact=False)  # made before stores were private
+    return Access(mode & 0o777, mode & 0o666, exact=False)  # made by a version whose stores were not private
 
 
 def make_store_directory(store: str, *names: str) -> Access:
-    """Create `store/name/…` where it is missing. OSError when that cannot be done."""
+    """Create `store/name/…` if it is missing, and return the permissions used. Raises OSError if that fails."""
     access = store_access(store)
     if os.path.isdir("/".join((store, *names))):
         return access
@@ -64,7 +64,7 @@ def make_store_directory(store: str, *names: str) -> Access:
 
 
 def _make_parents(path: str) -> None:
-    """As `os.makedirs` does for the directories above; not behind a link of another user."""
+    """Create the missing parents of `path`, as `os.makedirs` does. Links are followed only as `directory_of` does."""
     missing: list[str] = []
     parent = os.path.dirname(path)
     while parent and not os.path.isdir(parent):
@@ -76,7 +76,7 @@ def _make_parents(path: str) -> None:
 
 
 def make_directory(path: str, access: Access) -> None:
-    """Create a directory of a store. FileExistsError when there is something of this name."""
+    """Create a directory of a store. Raises FileExistsError if the name exists."""
     name = os.path.basename(path)
     with directory_of(path) as place:
         try:
@@ -108,7 +108,7 @@ def create(path: str, access: Access, flags: int = os.O_WRONLY) -> int:
 
 
 def open_or_create(path: str, access: Access, flags: int) -> int:
-    """Open a file of a store, created if missing. Refused for a link."""
+    """Open a file of a store, and create it if it is missing. Raises Refused as `open_existing` does."""
     try:
         return create(path, access, flags & ~os.O_TRUNC)
     except FileExistsError:
@@ -116,9 +116,10 @@ def open_or_create(path: str, access: Access, flags: int) -> int:
 
 
 def may_keep_index(store: str) -> bool:
-    """Whether this user's index may be in the store: it is theirs, or was opened to their group.
+    """Whether this user may use an index file in the store: the store is theirs, or it was opened to a group.
 
-    What another user put there could be anything, and SQLite trusts it; so root has an index of its own in memory.
+    An index that another user put there could contain anything, and SQLite trusts it. So for a store of another user,
+    root uses an index in memory.
     """
     try:
         info = os.stat(store)
@@ -130,9 +131,9 @@ def may_keep_index(store: str) -> bool:
 
 
 def share_store(store: str, group: str) -> None:
-    """Create a store that the members of a group share, or open the whole of one to them.
+    """Share a store with the members of a group: create it, or open all of an existing store to them.
 
-    UsageError when that is not possible.
+    Raises UsageError if that is not possible.
     """
     gid = _group_id(group)
     try:
@@ -152,7 +153,7 @@ def is_shared_with(store: str, group: str) -> bool:
 
 
 def sharing_group(store: str) -> str | None:
-    """The group that the store was opened to."""
+    """The group that the store was opened to; None if it was not opened to a group."""
     import grp
 
     try:
@@ -196,7 +197,7 @@ def _share_tree(path: str, gid: int) -> None:
                 _share_tree(f"{path}/{name}", gid)
             elif stat.S_ISREG(info.st_mode):
                 _share_file(directory, name, gid)
-        # Last: until then nobody of the group gets in.
+        # Last: until then, no member of the group can enter the directory.
         os.fchown(directory, -1, gid)
         os.fchmod(directory, 0o2770)
     except PermissionError as error:

@@ -1,4 +1,4 @@
-"""Suggestions for a name that does not exist: the one that was probably meant, else those that exist."""
+"""Suggestions for a name that does not exist: the name that was probably meant, else the names that exist."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Iterable
 
 from jobmeter.errors import quote
 
-_MOST_NAMES = 20_000  # each is compared with the wrong one: with more of them that takes longer than it helps
+_MOST_NAMES = 20_000  # each is compared with the wrong name; for more names, that takes too long
 _LONGEST = 200  # characters, for the same reason
 _LONGEST_LIST = 500  # characters
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that was probably meant by `name`.
+    """The one of `names` that was probably meant by `name`; None if none is similar.
 
-    One that begins so, else one that has all its words (`peak_memory` is `memory_peak`), else the most similar.
+    A name that begins with `name`, else one that has all its words (`memory_peak` for `peak_memory`), else the most
+    similar.
     """
     candidates = list(dict.fromkeys(names))
     if not name or len(candidates) > _MOST_NAMES or len(name) > _LONGEST:
@@ -28,7 +29,7 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
 
 
 def _has_words(candidate: str, name: str) -> bool:
-    """Whether each word of `name` begins a word of the candidate; words of one letter say nothing."""
+    """Whether each word of `name` begins a word of the candidate; False if all words of `name` are single letters."""
     words, theirs = _words(name), _words(candidate)
     return any(len(word) > 1 for word in words) and all(
         any(other.startswith(word) for other in theirs) for word in words

@@ -9,7 +9,7 @@ from jobmeter.light_typing import IO, cast
 
 
 def printable(words: str) -> str:
-    r"""The text on one line, with controls, line ends and characters that are not visible spelt as `\x1b`."""
+    r"""The text on one line: control characters, line ends and invisible characters are escaped, as in `\x1b`."""
     if words.isprintable():
         return words
     return "".join(
@@ -18,12 +18,12 @@ def printable(words: str) -> str:
 
 
 def printable_lines(words: str) -> str:
-    """The same for text of several lines, whose ends stay."""
+    """As `printable`, for text of several lines: newlines stay."""
     return "\n".join(map(printable, words.split("\n")))
 
 
 def data_output() -> IO[str]:
-    """Stdout for data that others read, as CSV: UTF-8 whatever the locale is, and only a terminal gets it printable."""
+    """Stdout for data such as CSV: in UTF-8 whatever the locale is, and made `printable` only for a terminal."""
     if sys.stdout.isatty():
         return cast("IO[str]", _PrintableOutput())
     if hasattr(sys.stdout, "reconfigure"):

@@ -1,4 +1,4 @@
-"""Numbers with units: reading what people write, writing what people read."""
+"""Numbers with units: parses what people write, and formats what people read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 from jobmeter.errors import UsageError
 
-_LONGEST = 40  # characters: longer ones mean too much in any case
+_LONGEST = 40  # characters: the number in a longer text is too large in any case
 _MOST = 1e30
-"""No number of bytes or seconds that people mean is larger."""
+"""Larger numbers of bytes or seconds are mistakes."""
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 # Patterns are compiled when they are used first: few runs parse an amount, and compiling takes longer than importing.
 _BYTES = r"(\d+(?:\.\d*)?|\.\d+)\s*([kmgtp]?)(i?b)?"
@@ -52,7 +52,7 @@ def _seconds_clock(text: str) -> float | None:
         return None
     days, parts = match[1], [int(part) for part in match[2].split(":")]
     if days is not None:
-        # After days the hours come first, however many parts follow.
+        # After days, the first part is the hours, however many parts there are.
         parts += [0] * (3 - len(parts))
     seconds = 0.0
     for part in parts:
@@ -89,27 +89,27 @@ def text(value: float, unit: str) -> str:
 
 
 def share_text(share: float) -> str:
-    """Write a share of 1 in percent: `75 %`, `3.4 %`; of very little `< 1 %`, which is not nothing."""
+    """Write a share, of which 1 is the whole, in percent: `75 %`, `3.4 %`; above 0 and below 0.01 it is `< 1 %`."""
     return "< 1 %" if 0 < share < 0.01 else text(100 * share, "percent")
 
 
 def without_unit(field: str) -> str:
-    """The name of a field without the unit at its end, which its values show: `memory_peak` of `memory_peak_bytes`."""
+    """The name of a field without its unit, which the values show: `memory_peak` for `memory_peak_bytes`."""
     for unit in ("_seconds", "_bytes", "_percent"):
         field = field.removesuffix(unit)
     return field
 
 
 _IN_MILLISECONDS = 0.2
-"""Seconds. A shorter axis is in milliseconds."""
+"""Seconds. An axis that ends below this is in milliseconds."""
 
 
 def scale(largest: float, unit: str) -> tuple[float, str]:
-    """What to divide by, and the unit to write, so that an axis up to `largest` has short numbers."""
+    """The divisor and the unit with which an axis up to `largest` has short numbers."""
     if unit == "seconds" and 0 < abs(largest) < _IN_MILLISECONDS:
         return 0.001, "ms"
     steps = _STEPS.get(unit, ((1.0, _SYMBOL.get(unit, unit)),))
-    # Time changes at two of a unit: an axis that ends at 1.2 min reads worse than one that ends at 72 s.
+    # Time switches to a larger unit at two of it: an axis that ends at 1.2 min reads worse than one that ends at 72 s.
     threshold = abs(largest) / 2 if unit == "seconds" else abs(largest)
     fitting = [step for step in steps if step[0] <= threshold]
     return fitting[-1] if fitting else steps[0]
@@ -125,7 +125,7 @@ _SYMBOL = {"joules": "J", "watts": "W", "celsius": "°C"}
 
 
 def _bytes_text(value: float) -> str:
-    """Three digits, or four below the next unit; chosen as shown, so that none reads `1024 KiB`."""
+    """Three digits, or four just below the next unit. The rounded number decides, so that none reads `1024 KiB`."""
     if abs(round(value)) < 1024:
         return f"{round(value)} B"
     for name in ("KiB", "MiB", "GiB", "TiB", "PiB"):

@@ -14,12 +14,12 @@ def present_directory() -> str:
 
 
 def absolute_path(path: str) -> str:
-    """The path from the root. If the working directory was removed, the path as it is: opening it reports why."""
+    """The absolute path. If the working directory was removed, the path stays relative: opening it reports why."""
     return os.path.normpath(os.path.join(present_directory(), path))
 
 
 def near_path(path: str) -> str:
-    """The path relative to the working directory, if it is below it."""
+    """The path relative to the working directory if it is below that; otherwise the path as it is."""
     directory = present_directory()
     near = os.path.relpath(path, directory) if directory else ".."
     return path if near.split("/")[0] == ".." else near

@@ -231,3 +231,10 @@ def test_of_cpus_that_the_kernel_enforced_no_job_used_more() -> None:
     }
     assert [("CPU", False)] == told(one(enforced=["memory", "cpus"], **figures))
     assert [("CPU", True)] == told(one(enforced=["memory"], **figures))
+
+
+@pytest.mark.parametrize("part", [{"job_id": None, "step": None, "attempt": None}, {"job_id": 3, "attempt": None}])
+def test_a_job_of_which_the_record_says_little_is_judged(part: dict[str, Any]) -> None:
+    (verdict,) = one(requirement_memory_bytes=GIB, memory_peak_bytes=2 * GIB, workflow_job=part).violations
+    expected = (part["job_id"] or "run1", "train", 1)
+    assert expected == (verdict.job.id, verdict.job.step, verdict.job.attempt)

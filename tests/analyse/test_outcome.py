@@ -67,7 +67,7 @@ def test_a_sigkill_without_a_count_of_the_kernel_s_is_not_out_of_memory() -> Non
         (Outcome(Status.CANCELLED), "cancelled"),
         (Outcome(Status.LOST), "lost: its end is unknown"),
         (Outcome(Status.RUNNING), "still running"),
-        (Outcome(Status.DETACHED), "detached (it went on)"),
+        (Outcome(Status.DETACHED), "detached (still running)"),
     ],
 )
 def test_every_outcome_has_a_phrase_for_people(result: Outcome, expected: str) -> None:

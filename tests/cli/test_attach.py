@@ -80,7 +80,7 @@ def test_ctrl_c_ends_the_measuring_and_not_the_process() -> None:
     record = json.loads(Path(folder, "r.json").read_text())
     assert 0 == meter.returncode
     assert {"status": "detached", "exit_code": None, "signal": None} == record["outcome"]
-    assert "sleep detached (it went on) after" in stderr
+    assert "sleep detached (still running) after" in stderr
     assert record["usage"]["cpu_seconds"]["quality"] == "at least"
 
 
@@ -89,7 +89,7 @@ def test_a_run_that_was_detached_is_final_and_no_failure(jobmeter: Commands) -> 
     rows = json.loads(jobmeter("ls", "--status", "detached", "--json").out)
     assert [("sleep", "detached")] == [(row["name"], row["status"]) for row in rows]
     shown = jobmeter("show", "last").out
-    assert "detached (it went on) after" in shown
+    assert "detached (still running) after" in shown
     assert "It left" not in shown
     checked = jobmeter("check", "last")
     assert (0, False) == (checked.code, "failed" in checked.out + checked.err)

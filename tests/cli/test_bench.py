@@ -184,7 +184,7 @@ def test_a_failure_stops_it_with_the_last_words_of_the_command_and_cleans_up(ben
 def test_failures_can_be_ignored_and_are_counted(bench: Bench) -> None:
     done = bench("-r", "2", "-i", "exit 3")
     assert 0 == done.returncode
-    assert "2 of 2 runs failed, and count all the same" in done.stdout
+    assert "2 of 2 runs failed; their figures are included" in done.stdout
     assert 2 == bench.json("-r", "2", "-i", "exit 3")["variants"][0]["failed"]
 
 

@@ -13,6 +13,7 @@ import pytest
 from jobmeter.cli.complete import candidates
 from jobmeter.cli.main import COMMANDS, main
 from jobmeter.cli.shared.filters import STATUSES
+from jobmeter.cli.shared.stored_names import run_names
 from tests.cli.listing import Commands
 from tests.parts import missing
 from tests.running import environment
@@ -74,12 +75,23 @@ def test_names_in_the_place_of_options_values(stored: Path) -> None:
     assert ["train"] == become("ls", "--name", "tr")
     assert ["train"] == become("stats", "--json", "tr")
     assert [] == become("show", "train", "t")  # it takes one
+    for words in (("study", "--metric"), ("container", "info"), ("schema",), ("data", "get")):
+        assert [] == become(*words, "tr")  # other kinds of names
 
 
 def test_workflows_and_specs(stored: Path) -> None:
     assert ["sweep"] == become("workflow", "status", "sw")
     assert ["nightly", "sweep"] == become("workflow", "results", "")
     assert ":files" in become("workflow", "run", "")
+
+
+@pytest.mark.no_records
+def test_a_journal_that_has_just_begun_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    for number in range(10):
+        text = "" if number % 2 else f'{{"schema": "jobmeter.run/1", "name": "run{number}"}}\n'
+        (tmp_path / "journal" / f"{number}.jsonl").write_text(text)
+    assert [f"run{number}" for number in range(0, 10, 2)] == sorted(run_names(str(tmp_path), "run"))
 
 
 def test_a_run_that_is_not_indexed_yet_is_offered(stored: Path, jobmeter: Commands) -> None:

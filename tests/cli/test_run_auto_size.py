@@ -60,6 +60,24 @@ def test_what_runs_out_of_memory_is_tried_again_with_more(tmp_path: Path) -> Non
     assert newest["requirement_memory_bytes"] > before["requirement_memory_bytes"]
 
 
+def test_a_limit_that_the_user_gave_stays_and_is_met_once(tmp_path: Path) -> None:
+    need_root("a hard limit of memory")
+    for _ in range(3):
+        assert 0 == run(tmp_path, 20, "--quiet").returncode
+    done = run(tmp_path, 60, "--auto-size", "--enforce", "--memory", "40m")
+    assert (True, False) == (done.returncode != 0, "trying again" in done.stderr)
+    newest, before = runs(tmp_path)[:2]
+    assert ("oom", "completed", 40 * MIB) == (newest["status"], before["status"], newest["requirement_memory_bytes"])
+
+
+def test_a_report_may_go_to_a_pipe(tmp_path: Path) -> None:
+    assert 0 == run(tmp_path, 20, "--quiet").returncode
+    done = run(tmp_path, 20, "--quiet", "--auto-size", "--report", "/dev/stdout")
+    output, _, report = done.stdout.partition("\n")
+    assert (0, "done") == (done.returncode, output)
+    assert "completed" == json.loads(report)["outcome"]["status"]
+
+
 def test_exit_codes_are_the_jobs_and_nothing_is_tried_again_that_failed_by_itself(tmp_path: Path) -> None:
     assert 0 == run(tmp_path, 20, "--quiet").returncode
     assert 3 == run(tmp_path, 20, "--auto-size", "--quiet", code="raise SystemExit(3)").returncode
@@ -78,7 +96,8 @@ def test_a_signal_reaches_the_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [(["--input", "/etc/passwd"], "--input: has no effect without --auto-size"),
-     (["--auto-size", "--input", "/nowhere"], "--input: /nowhere: No such file")],
+     (["--auto-size", "--input", "/nowhere"], "--input: /nowhere: No such file"),
+     (["--auto-size", "--report", "/nowhere/r.json"], "--report: /nowhere/r.json: cannot be written there")],
 )  # fmt: skip
 def test_what_cannot_be_used_is_one_clear_line(tmp_path: Path, options: list[str], expected: str) -> None:
     done = run(tmp_path, 1, *options)

@@ -160,7 +160,7 @@ def test_nothing_is_advised_for_a_job_that_never_completed(jobmeter: Commands, t
     )  # fmt: skip
     printed = jobmeter("size").out
     assert "preprocess: none of its 2 runs has completed, so what it needs is not known" in printed
-    assert "train_model: its only run has not completed, no more is known of what it needs than this" in printed
+    assert "train_model: its only run has not completed, so the advice is only a guess" in printed
     assert ["Memory"] == [line.split()[1] for line in printed.split("\n\n")[0].splitlines()[1:]]
     alone = jobmeter("size", "preprocess")
     assert (2, "", True) == (alone.code, alone.out, "none of its 2 runs has completed" in alone.err)
@@ -272,6 +272,11 @@ def test_the_reason_says_how_it_would_have_done_and_what_it_costs(followed: Comm
         (["--failure-cost", "-1"], "--failure-cost: '-1' is not a number of runs, 0 or more"),
         (["--plot", "x.html"], "--plot: has no effect without --evaluate"),
         (["--evaluate", "--format", "slurm"], "--evaluate prints table or json, not slurm"),
+        (["--evaluate", "--feature", "mesh=3"], "--feature: has no effect with --evaluate"),
+        (["--evaluate", "--input", "/etc/passwd"], "--input: has no effect with --evaluate"),
+        (["--evaluate", "--all"], "--all: has no effect with --evaluate"),
+        (["--evaluate", "--apply", "spec.yaml"], "--apply: has no effect with --evaluate"),
+        (["--evaluate", "--since", "then"], "--since: 'then'"),
     ],
 )
 def test_bad_input_is_one_clear_line(followed: Commands, arguments: list[str], expected: str) -> None:

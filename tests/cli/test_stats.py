@@ -162,7 +162,10 @@ def test_the_table_shows_sources_where_there_are_several(tmp_path: Path, capfd: 
     assert 0 == main(["stats", "--store", store])
     out, err = capfd.readouterr()
     assert ["name", "source", "runs"] == out.split("\n")[0].split()[:3]
-    assert "jobmeter: figures of different tools are not alike; only the total adds them up: jobmeter, slurm\n" == err
+    assert (
+        "jobmeter: these runs were measured by different tools; only the total adds their figures up: jobmeter, slurm\n"
+        == err
+    )
     assert 0 == main(["stats", "--store", store, "--name", "theirs"])
     out, err = capfd.readouterr()
     assert (["name", "runs"], "") == (out.split("\n")[0].split()[:2], err)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,34 @@ from tests.cluster.watching import figure
 from tests.nvml.driver import StubDriver
 from tests.nvml.test_nvml import gpu
 from tests.records import violations_of_schema
+from tests.waiting import LONG
 
 GIB = 2**30
+LATE_ONCE = """
+import os, time
+from jobmeter.cluster.gpu_use import GpuUse
+from jobmeter.kernel.machine import THIS_MACHINE
+
+path = os.environ["NVML_STUB"]
+answers = open(path).read()
+
+def say(text):
+    open(path + ".new", "w").write(text)
+    os.rename(path + ".new", path)
+
+use = GpuUse(THIS_MACHINE)
+use.wait_until_ready(100)
+say(answers + "hang 1\\n")
+while use.read():
+    pass
+say(answers)
+for _ in range(100):
+    time.sleep(0.1)  # as long as the driver may take to answer, on a busy machine
+    if values := use.read():
+        print(values["used_gpus"])
+        break
+"""
+"""Reads GPUs whose driver is late once. It tries often, as an answer of a busy machine may be late, too."""
 
 
 def watched(driver: StubDriver) -> Any:
@@ -35,3 +63,11 @@ def test_a_machine_without_gpus_has_none_of_it(tmp_path: Path) -> None:
     driver.say({"gpus": 0})
     (node,) = watched(driver)["nodes"]
     assert not [key for key in node["figures"] if key.startswith("used_gpu")]
+
+
+def test_a_driver_that_was_late_once_is_read_again(tmp_path: Path) -> None:
+    driver = StubDriver(tmp_path)
+    driver.say({"gpus": 1, **gpu(0, f"1:{GIB}", busy=80)})
+    settings: Any = {"capture_output": True, "text": True, "timeout": LONG}
+    done = subprocess.run([sys.executable, "-c", LATE_ONCE], env=driver.environment, check=False, **settings)
+    assert ("0.8\n", "") == (done.stdout, done.stderr)

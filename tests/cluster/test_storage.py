@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from jobmeter.analyse.cluster.model import Waiting
+from jobmeter.analyse.cluster.model import History, Waiting
 from jobmeter.analyse.cluster.report import cluster_report
 from jobmeter.analyse.cluster.thresholds import DEFAULT
 from jobmeter.cluster.storage import SampleFile, path_of, read_samples, resolve_id
@@ -18,6 +19,7 @@ from jobmeter.errors import StoreError, UsageError
 from jobmeter.report.cluster.page import cluster_page
 from tests.analyse.cluster.histories import history, values
 from tests.records import violations_of_schema
+from tests.small_disk import empty, fill, small_disk
 
 HEADLESS = b'{"schema":"jobmeter.cluster-samples/1","id":"a"}\n'
 ABOUT = {
@@ -80,6 +82,53 @@ def test_a_line_that_is_not_ours_is_skipped_and_all_others_count(tmp_path: Path,
     Path(path).write_bytes(b"".join([*lines[:-1], line + b"\n", lines[-1]]))
     about, read = read_samples(path)
     assert expected == cluster_report(read, about, DEFAULT)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with small_disk(folder, "256k") as disk:
+        yield disk
+
+
+def changing() -> History:
+    """Five samples; from the second on there are many more nodes and tasks, and node a has other values."""
+    many = {f"n{number}": values(used=2.0) for number in range(100)}
+    tasks = {f"t{number}": {"running": 1.0, "used_cpus": 3.0} for number in range(100)}
+    later = {"a": {"used_cpus": 4.0, "spilled_bytes": 5.0}, **many}
+    return history({"a": values(used=1.0)}, *[later] * 4, tasks=[{}, *[tasks] * 4], requests={"t1": {"cpus": 1.0}})
+
+
+def test_samples_after_a_full_disk_have_their_own_nodes_and_values(disk: Path) -> None:
+    made = changing()
+    file = SampleFile(str(disk), ABOUT)
+    first, *lost, fourth, fifth = made.samples
+    file.add(history(first.nodes), first)
+    fill(disk)  # of the next sample, the beginning still fits into the last block of the file
+    for sample in lost:
+        file.add(made, sample)
+    assert f"{file.path}: No space left on device" == file.failed
+    empty(disk)
+    file.add(made, fourth)
+    file.add(made, fifth)
+    file.end({"ended": "2026-01-31T12:01:00.000Z"})
+    about, read = read_samples(file.path)
+    assert [first, fourth, fifth] == read.samples
+    assert (made.nodes, made.requests) == (read.nodes, read.requests)
+    assert "2026-01-31T12:01:00.000Z" == about["ended"]
+
+
+def test_a_header_that_found_no_space_comes_before_the_first_sample_that_does(disk: Path) -> None:
+    made = changing()
+    fill(disk)
+    file = SampleFile(str(disk), ABOUT)
+    file.add(made, made.samples[0])
+    empty(disk)
+    file.add(made, made.samples[1])
+    file.end({})
+    about, read = read_samples(file.path)
+    assert ("abc", [made.samples[1]]) == (about["id"], read.samples)
 
 
 def test_the_file_of_a_private_store_is_its_users_alone(tmp_path: Path) -> None:

@@ -60,6 +60,15 @@ def test_a_client_that_two_descriptors_share_counts_once_and_one_of_another_job_
     source.close()
 
 
+def test_a_gpu_that_is_only_open_does_not_count_beside_one_with_memory_of_the_job(gpus: Gpus) -> None:
+    gpus.client(20, 3, 1, resident_local0="3 MiB")
+    gpus.client(20, 4, 2, pdev="0000:03:00.0", resident_local0="0")
+    source = DrmCollector().open(gpus.target, DrmCollector.default)
+    readings = source.read(Moment(time.monotonic()))
+    assert (3 * MIB, 1) == (readings["drm_memory"], readings["drm_gpus"])
+    source.close()
+
+
 def test_a_client_that_was_closed_keeps_what_it_used(gpus: Gpus) -> None:
     gpus.client(20, 3, 1, engine_render="2000000000 ns")
     source = DrmCollector().open(gpus.target, DrmCollector.default)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from jobmeter.collectors.contract import Moment, Target
 from jobmeter.collectors.rocm import RocmCollector
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine
+from jobmeter.kernel.procfs import read_environment
 from jobmeter.model import Quality
 from tests.sysfs import machine, write_files
+from tests.waiting import wait_for
 
 NODES = "class/kfd/kfd/topology/nodes"
 GIB = 2**30
@@ -60,7 +63,7 @@ def test_the_gpu_with_memory_of_the_job_is_the_jobs(tmp_path: Path) -> None:
     assert isinstance(energy, float)
     assert energy == pytest.approx(150 * busy / 0.4, rel=0.01)
     (device,) = source.devices()
-    assert ("abc0", "Instinct", 16 * GIB) == (device["uuid"], device["name"], device["memory_bytes"])
+    assert ("GPU-abc0", "Instinct", 16 * GIB) == (device["uuid"], device["name"], device["memory_bytes"])
     assert {} == source.qualities()
 
 
@@ -70,6 +73,19 @@ def test_a_gpu_that_another_process_uses_too_is_shared(tmp_path: Path) -> None:
     source.read(Moment(time.monotonic()))
     assert {"rocm_busy_seconds", "rocm_percent", "rocm_energy"} == source.qualities().keys()
     assert {Quality.SHARED} == set(source.qualities().values())
+
+
+def test_a_gpu_that_the_environment_names_as_rocm_does_is_the_jobs(tmp_path: Path) -> None:
+    here = machine(tmp_path, tree(1, 1))
+    with subprocess.Popen(["sleep", "1000"], env={**os.environ, "ROCR_VISIBLE_DEVICES": "GPU-ABC1"}) as job:
+        try:
+            # Until it has executed its command, it has the environment of this process.
+            wait_for(lambda: read_environment(here, job.pid).get("ROCR_VISIBLE_DEVICES") == "GPU-ABC1", "the job runs")
+            source = RocmCollector().open(Target(job.pid, job.pid, machine=here), RocmCollector.default)
+            source.read(Moment(time.monotonic()))
+            assert ["GPU-abc1"] == [device["uuid"] for device in source.devices()]
+        finally:
+            job.kill()
 
 
 def test_energy_of_the_devices_own_counter(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.numa import node_of_cpus, parse_cpu_list
 from jobmeter.kernel.procfs import ThreadReading, parse_thread
 from tests.running import USERS, jobmeter, meter
-from tests.sysfs import machine
+from tests.sysfs import machine, process_line, write_files
 
 SHARES = """
 import json, sys, threading, time
@@ -127,6 +127,20 @@ def test_placement_is_counted_over_two_nodes(tmp_path: Path) -> None:
     assert (2, 1) == (readings["thread_nodes"], readings["thread_migrations"])
     moved = next(entry for entry in source.threads() if entry["tid"] == 21)
     assert ([1, 3], [0, 1], 1) == (moved["cores"], moved["nodes"], moved["migrations"])
+    source.close()
+
+
+def test_threads_of_a_process_that_has_the_pid_of_an_ended_job_are_not_the_jobs(tmp_path: Path) -> None:
+    def write(line: str, ran: int) -> None:
+        write_files(tmp_path, {"20/stat": line, "20/task/20/stat": line, "20/task/20/schedstat": f"{ran} 0 1"})
+
+    write_files(tmp_path, {"loadavg": "0 0 0 1/2 20", "self/schedstat": "0 0 0"})
+    write(process_line(20, 1), ran=1_000_000_000)
+    target = Target(20, 20, root_is_job=True, machine=machine(tmp_path, proc=str(tmp_path)))
+    source = ThreadCollector().open(target, ThreadCollector.default)
+    write(process_line(20, 1).replace(" 77 ", " 99 "), ran=5_000_000_000)  # 77: when the process started
+    assert {"thread_migrations": 0} == source.read(Moment(1.0))
+    assert [0.0] == [entry["cpu_seconds"] for entry in source.threads()]
     source.close()
 
 

@@ -42,13 +42,20 @@ from jobmeter.session.command import own_environment
 
 
 class PipeEngine:
-    """Two workers, unless the option says otherwise; one that dies is replaced, and its tasks are lost."""
+    """Two workers, unless the option says otherwise; one that dies is replaced, and its tasks are lost.
 
-    options: Sequence[EngineOption] = (EngineOption("workers", "N", "processes that run jobs (default 2)"),)
+    Workers are in a room, as those of a cluster are behind an address: from another room they are not found.
+    """
+
+    options: Sequence[EngineOption] = (
+        EngineOption("workers", "N", "processes that run jobs (default 2)"),
+        EngineOption("room", "NAME", "where the workers are"),
+    )
     capabilities = Capabilities(retries_elsewhere=True)
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._count = int(options.get("workers", "2"))
+        self._room = options.get("room", "")
         self._receiver: Receiver
         self._workers: list[_Worker] = []
         self._levels: dict[int, Mapping[str, Value]] = {}
@@ -66,7 +73,8 @@ class PipeEngine:
 
     def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
         """Workers whose runner was killed go on until they are told to end."""
-        left = {task.number: Identity(*task.token["worker"]) for task in tasks}
+        here = [task for task in tasks if task.token["room"] == self._room]
+        left = {task.number: Identity(*task.token["worker"]) for task in here}
         alive = {number: worker for number, worker in left.items() if identity_of(THIS_MACHINE, worker.pid) == worker}
         for worker in set(alive.values()):
             os.kill(worker.pid, signal.SIGTERM)
@@ -78,7 +86,7 @@ class PipeEngine:
         worker = self._least_busy()
         while not worker.take(task.number):
             worker = self._least_busy()  # that one died just now
-        self._receiver.keep_token(task, {"worker": list(worker.identity)})
+        self._receiver.keep_token(task, {"worker": list(worker.identity), "room": self._room})
         if self._cancelled:  # also a worker that began after it
             worker.send(cancel=None, at_once=False)
         worker.send(start=task.as_json())

@@ -78,7 +78,7 @@ def test_an_unknown_engine_is_refused_with_the_nearest_name(shell: Shell) -> Non
     ("code", "says"),
     [
         ("import nowhere", "engine bad of broken cannot be used: ModuleNotFoundError: No module named 'nowhere'"),
-        ("raise SystemExit(0)", "engine bad of broken cannot be used: it wants to exit"),
+        ("raise SystemExit(0)", "engine bad of broken cannot be used: it called sys.exit while it was loaded"),
         ("class Engine: pass", "engine bad of broken cannot be used: TypeError: Engine() takes no arguments"),
         (
             "class Engine(Base):\n    start = None",

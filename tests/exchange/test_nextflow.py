@@ -81,7 +81,7 @@ def test_a_bad_row_costs_only_itself(tmp_path: Path) -> None:
     assert [
         "line 3: realtime '-5' is not a number from 0 up",
         "line 4: has 4 cells where the header has 5",
-        "line 5: status 'LUCKY' is none of Nextflow's",
+        "line 5: status 'LUCKY' is not a status of Nextflow",
         "line 6: peak_rss '99999999 TB' is more than can be",
         "line 8: has neither a process nor a name",
         "line 9: realtime 'nan' is not a duration",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,31 @@ def test_without_conversion_numbers_are_bytes_seconds_and_minutes() -> None:
     assert (6.0, 300.0) == (first["wall_seconds"], first["requirement"]["runtime_seconds"])
 
 
+@pytest.mark.parametrize(
+    ("column", "text", "joules"),
+    [
+        ("ConsumedEnergy", "512", 512),
+        ("ConsumedEnergy", "1.50K", 1500),
+        ("ConsumedEnergy", "2.25M", 2_250_000),
+        ("ConsumedEnergy", "3G", 3_000_000_000),
+        ("ConsumedEnergyRaw", "2251799", 2_251_799),
+    ],
+)
+def test_the_letters_of_energy_are_powers_of_1000(tmp_path: Path, column: str, text: str, joules: int) -> None:
+    content = f"JobID|State|Elapsed|{column}\n1|COMPLETED|00:00:10|{text}\n"
+    (run,) = runs(read(written(tmp_path, content)))
+    energy: Any = run.record["measurements"]["slurm_energy"]
+    assert joules == energy["total"]
+
+
+def test_energy_that_is_none_is_refused(tmp_path: Path) -> None:
+    content = "JobID|State|Elapsed|ConsumedEnergy\n1|COMPLETED|00:00:10|1.5KB\n2|COMPLETED|00:00:10|9999999P\n"
+    assert [
+        "line 2: job 1: consumedenergy '1.5KB' is not an amount of energy",
+        "line 3: job 2: consumedenergy '9999999P' is more than can be",
+    ] == unusable(read(written(tmp_path, content)))
+
+
 def test_a_job_that_still_runs_is_left_for_later() -> None:
     assert 1 == unfinished(REAL)
 
@@ -166,11 +192,31 @@ def test_a_bad_row_costs_only_itself(tmp_path: Path) -> None:
         "line 5: has 2 cells where the header has 4",
         "line 4: job 2: Elapsed '-00:00:10' is not a time like 1-02:03:04 or 02:03.500",
         "line 7: has no job id",
-        "line 6: job 4: State 'WEIRD' is none of Slurm's",
+        "line 6: job 4: State 'WEIRD' is not a state of Slurm",
         "line 8: job 6: maxrss 'much' is not an amount of bytes",
         "line 9: job 7: maxrss '99999999999999T' is more than can be",
         "line 12: a step of job 1 is not next to its job. Sort the rows by job",
     ] == unusable(items)
+
+
+@pytest.mark.parametrize("own", [b"5|COMPLETED", b"5|\xff|00:00:10|", b"|COMPLETED|00:00:10|"])
+def test_a_job_whose_own_row_cannot_be_used_is_left_out_and_named(tmp_path: Path, own: bytes) -> None:
+    content = (
+        HEADER.encode() + b"4|COMPLETED|00:00:10|\n" + own + b"\n5.batch|COMPLETED|00:00:10|100K\n"
+        b"5.0|COMPLETED|00:00:05|300K\n6.batch|COMPLETED|00:00:07|200K\n5.1|COMPLETED|00:00:01|\n"
+    )
+    items = read(written(tmp_path, content))
+    assert ["4", "6"] == [run.record["name"] for run in runs(items)]
+    assert [
+        "line 4: job 5: the row above cannot be used, and may be the job's own. Correct that row",
+        "line 7: a step of job 5 is not next to its job. Sort the rows by job",
+    ] == unusable(items)[1:]
+
+
+def test_a_row_of_a_step_that_cannot_be_used_costs_only_itself(tmp_path: Path) -> None:
+    content = HEADER + "5|COMPLETED|00:00:10|\n5.batch|COMPLETED\n5.0|COMPLETED|00:00:05|300K\n"
+    items = read(written(tmp_path, content))
+    assert (["5"], 1) == ([run.record["name"] for run in runs(items)], len(unusable(items)))
 
 
 def test_a_row_that_is_not_utf8_costs_only_itself(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ def test_a_torn_last_line_is_skipped_and_told_with_its_number(tmp_path: Path) ->
     path = written(tmp_path, HEADER, A, b"[1.0,1,5]", b"[2.0,1,6", end=b"")
     journal = read_journal(path)
     assert [JournalWindow(1.0, 1, {"a": 5})] == journal.windows
-    assert [f"{path}: line 4 cannot be read and was skipped (torn: its writer was stopped here)"] == journal.problems
+    (problem,) = journal.problems
+    assert f"{path}: line 4 cannot be read and was skipped (incomplete: its writer was stopped here)" == problem
 
 
 def test_a_torn_record_is_no_record(tmp_path: Path) -> None:

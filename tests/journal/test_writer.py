@@ -202,6 +202,8 @@ def test_headers_and_records_that_found_no_room_are_written_later(full_disk: Pat
         journal = read_journal(shared.path, RunLocation(name))
         assert journal.record == record(name)
         assert journal.header["labels"] == {"long": "x" * 3000}
+        (problem,) = journal.problems
+        assert "2 windows are missing here" in problem
 
 
 def test_a_file_that_may_not_grow_is_told_and_raises_nothing(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ GPUS = [
         ("0", ["GPU-aa11"]),
         ("1,0", ["GPU-bb22", "GPU-aa11"]),
         ("GPU-b", ["GPU-bb22"]),
+        ("GPU-BB22", ["GPU-bb22"]),  # AMD's documentation has capitals, its files have none
         ("MIG-dd44", ["MIG-dd44"]),
         ("2:1", ["MIG-dd44"]),
         ("0,7,1", ["GPU-aa11"]),  # CUDA stops at the first that is not there

@@ -50,7 +50,7 @@ def test_what_came_in_is_counted_also_after_the_last_process() -> None:
 
 
 def test_a_process_in_the_same_network_has_none_of_its_own() -> None:
-    with pytest.raises(NoData, match="no network of its own"):
+    with pytest.raises(NoData, match="it is in the network namespace of jobmeter"):
         NetworkNamespace(THIS_MACHINE, os.getpid())
 
 

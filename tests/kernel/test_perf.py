@@ -116,6 +116,8 @@ def test_a_process_that_is_gone_gives_no_data_and_a_reason() -> None:
         see_through(launched)
     with pytest.raises(NoData, match="No such process"):
         perf.open_event("task_clock", gone)
+    with pytest.raises(NoData, match="No such process"):
+        perf.open_event("task_clock", gone, gone)
 
 
 @pytest.mark.parametrize(("content", "expected"), [("2\n", 2), ("-1\n", -1), ("what\n", None), (None, None)])

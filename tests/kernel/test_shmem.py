@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from jobmeter.kernel import shmem
-from jobmeter.kernel.machine import THIS_MACHINE
+from jobmeter.kernel.machine import THIS_MACHINE, Machine
 from tests.parts import missing
+from tests.small_disk import small_disk
+from tests.sysfs import write_files
 
 SHM = """\
        key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap
@@ -71,3 +73,29 @@ def test_a_file_on_tmpfs_is_new_to_its_owner_alone() -> None:
         assert ([True, False], False) == (ages, shmem.has_new_file(THIS_MACHINE, nobody, time.time() - 10))
     finally:
         shutil.rmtree(folder)
+
+
+def with_only(mounted: Path, folder: Path) -> Machine:
+    """A machine on which this is the only file system, as the kernel lists it."""
+    name = str(mounted).replace(" ", "\\040")
+    (line,) = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if line.split()[4] == name]
+    write_files(folder / "proc", {"self/mountinfo": line})
+    return Machine(proc=str(folder / "proc"))
+
+
+def test_a_file_on_a_tmpfs_whose_path_has_a_space_is_found(tmp_path: Path) -> None:
+    disk = tmp_path / "a b"
+    disk.mkdir()
+    with small_disk(disk, "1m"):
+        (disk / "file").write_bytes(b"x" * 4096)
+        assert shmem.has_new_file(with_only(disk, tmp_path), os.getuid(), time.time() - 10)
+
+
+def test_a_file_on_another_file_system_that_is_mounted_in_a_tmpfs_is_not_found(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with small_disk(disk, "1m"):
+        (disk / "other").mkdir()
+        with small_disk(disk / "other", "1m") as other:
+            (other / "file").write_bytes(b"x" * 4096)
+            assert not shmem.has_new_file(with_only(disk, tmp_path), os.getuid(), time.time() - 10)

@@ -111,3 +111,10 @@ def test_a_script_that_is_there_and_not_found_lacks_its_interpreter(tmp_path: Pa
 def test_a_folder_is_refused_as_one(tmp_path: Path) -> None:
     error = refusal(str(tmp_path), errno.EACCES)
     assert (CommandNotExecutable, f"{tmp_path}: is a directory") == (type(error), str(error))
+
+
+def test_a_relative_program_is_looked_at_where_it_was_to_run(tmp_path: Path) -> None:
+    program(tmp_path / "tool")
+    error = refusal("./tool", errno.ENOENT, str(tmp_path))
+    assert (CommandNotFound, True) == (type(error), "its interpreter" in str(error))
+    assert "no such file" in str(refusal("./tool", errno.ENOENT, str(tmp_path / "elsewhere")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,17 @@ def test_without_the_client_the_record_says_what_to_install(driver: StubDriver, 
     source = driver.environment["PYTHONPATH"]
     record = driver.run("time.sleep(2.5)", PYTHONPATH=f"{tmp_path}:{source}")
     assert "pip install nvidia-ml-py" in state(record)["why"]
+
+
+def test_a_client_that_fails_unexpectedly_at_the_start_is_not_available(driver: StubDriver, tmp_path: Path) -> None:
+    (tmp_path / "pynvml.py").write_text("raise RuntimeError('odd')")
+    driver.say({"gpus": 1, **gpu(0)})
+    path = f"{tmp_path}:{driver.environment['PYTHONPATH']}"
+    refused = driver.jobmeter("run", "--measurements", "nvml_power", "--", "true", PYTHONPATH=path)
+    why = "the NVIDIA client failed: RuntimeError: odd"
+    assert (2, True) == (refused.returncode, f"cannot be measured here: {why}" in refused.stderr), refused.stderr
+    doctor = json.loads(driver.jobmeter("doctor", "--json", PYTHONPATH=path).stdout)
+    assert [why] == [one["says"] for one in doctor if one["subject"] == "nvml"]
 
 
 def test_the_command_names_no_gpu_where_there_is_no_driver(driver: StubDriver, tmp_path: Path) -> None:

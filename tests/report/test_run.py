@@ -97,7 +97,7 @@ def test_processes_left_running_are_told_with_what_to_do(count: int, expected: s
 def test_of_one_that_is_measured_no_longer_nothing_is_left() -> None:
     # `attach` that was stopped: what goes on is what it says in the first line.
     stopped = record({}, outcome={"status": "detached", "exit_code": None, "signal": None}, left_running=1)
-    assert ["jobmeter: train detached (it went on) after 12.30 s"] == summary_lines(stopped, None)
+    assert ["jobmeter: train detached (still running) after 12.30 s"] == summary_lines(stopped, None)
 
 
 @pytest.mark.parametrize(

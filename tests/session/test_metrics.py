@@ -24,7 +24,7 @@ def test_values_of_a_log_become_a_curve_and_the_last_is_the_value(tmp_path: Path
 
 def test_a_file_that_was_there_before_the_job_is_not_the_jobs(tmp_path: Path) -> None:
     path = tmp_path / "metrics.json"
-    path.write_text('{"loss": 0.25, "note": "text", "ok": true, "far": 1e400}')
+    path.write_text(f'{{"loss": 0.25, "note": "text", "ok": true, "far": 1e400, "whole": {"9" * 400}}}')
     files = MetricFiles(file=str(path))
     assert {"loss": {"value": 0.25}} == read_metrics(files, 990, 1001)
     before = files.state()
@@ -39,6 +39,17 @@ def test_many_values_are_thinned_and_first_and_last_are_there(tmp_path: Path) ->
     metric = read_metrics(MetricFiles(log=str(log)), 1000, 20_000)["m"]
     assert 500 == len(metric["values"]) == len(metric["seconds"])
     assert (0, 9999, 9999) == (metric["values"][0], metric["values"][-1], metric["value"])
+
+
+def test_of_a_very_long_log_the_last_value_is_the_last(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as file:
+        for number in range(300_000):
+            file.write(json.dumps(["m", number, 1000 + number]) + "\n")
+    append_metric(str(log), "late", 7, 2000)
+    assert log.stat().st_size > 5 << 20
+    metrics = read_metrics(MetricFiles(log=str(log)), 1000, 400_000)
+    assert (0, 299_999, 7) == (metrics["m"]["values"][0], metrics["m"]["value"], metrics["late"]["value"])
 
 
 def test_what_is_no_file_of_metrics_is_as_none(tmp_path: Path) -> None:

@@ -165,6 +165,16 @@ def test_whatever_fails_at_the_end_everything_is_closed(step: str) -> None:
     assert ("close", before) == (job.steps[-1], open_descriptors())
 
 
+def test_a_stop_at_once_before_the_start_is_one_at_once() -> None:
+    job = Block()
+    session = Session(job)
+    session.stop(at_once=True)
+    session.stop()
+    session.start()
+    session.wait()
+    assert ["prepare", "open", "run", "stop at once"] == job.steps[:4]
+
+
 def test_a_stop_before_the_start_stops_it_then() -> None:
     job = Block()
     session = Session(job)

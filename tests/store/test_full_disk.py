@@ -32,8 +32,8 @@ RUNS = 40
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MiB."""
-    with small_disk(tmp_path, "4m") as disk:
+    """A file system of 8 MiB. The largest store here takes 4, and more if its index is made in several turns."""
+    with small_disk(tmp_path, "8m") as disk:
         yield disk
 
 

@@ -54,6 +54,19 @@ def test_processes_end_when_nobody_reads_on() -> None:
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="starts processes only where there are several CPUs")
+def test_batches_and_results_that_fit_in_no_pipe_come_through() -> None:
+    size, count = 2 << 20, 3 * (os.cpu_count() or 1)
+
+    def enlarged(batch: Batch) -> tuple[int, bytes]:
+        return batch[0][0], bytes(size)
+
+    large: Iterator[Batch] = ([(number, bytes(size // 8))] for number in range(count))
+    assert [(number, size) for number in range(count)] == [
+        (number, len(content)) for number, content in map_in_order(enlarged, large)
+    ]
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="starts processes only where there are several CPUs")
 def test_a_process_that_is_killed_is_an_error_and_no_hang() -> None:
     def killed(batch: Batch) -> int:
         if batch[0][0] == 20:

@@ -10,6 +10,7 @@ import pytest
 from jobmeter.byte_text import to_text
 from jobmeter.errors import UsageError
 from jobmeter.journal.writer import SCHEMA
+from jobmeter.moments import moment
 from jobmeter.store.index.tables import SCHEMA_VERSION
 from tests.runs import DESCRIBED, record, windows
 from tests.store.kept import answers, five, header, ids, journal_of, kept, names, one_file, opened
@@ -49,6 +50,8 @@ def test_runs_come_newest_first_with_numbers_as_numbers_and_nothing_for_what_was
         ({"labels": {"team": "a", "x y": 'a"b'}}, ["ccc4"]),
         ({"since": 1769868000.0}, ["ddd5", "ccc4", "bbb3"]),
         ({"until": 1769868000.0}, ["aab2", "aaa1"]),
+        ({"since": moment("400000d"), "until": moment("now")}, ["ddd5", "ccc4", "bbb3", "aab2", "aaa1"]),
+        ({"until": moment("400000d")}, []),
         ({"limit": 2}, ["ddd5", "ccc4"]),
         ({"sort": "wall_seconds"}, ["ccc4", "aab2", "aaa1", "bbb3", "ddd5"]),
         ({"sort": "memory_peak_bytes", "descending": False, "limit": 3}, ["bbb3", "aaa1", "aab2"]),
@@ -60,6 +63,24 @@ def test_a_selection_gives_the_runs_that_fit_in_its_order(
     tmp_path: Path, chosen: dict[str, object], expected: list[str]
 ) -> None:
     assert expected == ids(kept(tmp_path, *five()), **chosen)
+
+
+@pytest.mark.parametrize(("descending", "expected"), [(False, ["aaa1", "ccc4"]), (True, ["ccc4", "aaa1"])])
+def test_runs_without_an_end_come_last_in_both_directions(
+    tmp_path: Path, descending: bool, expected: list[str]
+) -> None:
+    first, *others, last = five()[:4]
+    # As `run` writes it: what the index has comes before the measurements.
+    first, last = {"ended": "2026-01-31T20:00:00.000Z", **first}, {"ended": "2026-01-31T21:00:00.000Z", **last}
+    store = kept(tmp_path, first, *others, last)
+    assert expected == ids(store, sort="ended", descending=descending)[:2]
+
+
+@pytest.mark.parametrize("seconds", [-1e23, 1e15, float("nan")])
+@pytest.mark.parametrize("end", ["since", "until"])
+def test_a_selection_by_a_time_that_cannot_be_is_refused(tmp_path: Path, end: str, seconds: float) -> None:
+    with pytest.raises(UsageError, match="seconds since 1970 is not within the years 1 to 9999"):
+        ids(opened(tmp_path), **{end: seconds})
 
 
 def test_a_run_is_named_by_id_unique_prefix_name_or_last(tmp_path: Path) -> None:

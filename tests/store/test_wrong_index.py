@@ -34,7 +34,7 @@ def test_an_index_with_values_that_cannot_be_is_made_again(tmp_path: Path, value
     kept(tmp_path, *five())
     change(tmp_path, f"update job_metadata set {value}")
     code, out, err = call(tmp_path, "ls", "--json")
-    expected = f"jobmeter: {tmp_path}/index.db: has values that cannot be; it is made again from the journals"
+    expected = f"jobmeter: {tmp_path}/index.db: has invalid values; it is rebuilt from the journals"
     assert (0, 5, [expected]) == (code, len(json.loads(out)), err)
     assert (0, out, []) == call(tmp_path, "ls", "--json")
 

@@ -142,6 +142,9 @@ def test_a_plan_that_is_damaged_or_of_another_version_is_told_with_its_path(tmp_
     path.write_text(path.read_text(encoding="utf-8")[:50], encoding="utf-8")
     with pytest.raises(StoreError, match=r"plan\.json: damaged"):
         directory.plan()
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"plan\.json: damaged"):
+        directory.plan()
     path.write_text(json.dumps({"schema": "jobmeter.workflow/99"}), encoding="utf-8")
     with pytest.raises(StoreError, match=r"written as jobmeter\.workflow/99"):
         directory.plan()

@@ -156,6 +156,11 @@ def test_a_recovery_script_repairs_what_made_the_job_fail(place: Place) -> None:
     )
 
 
+def test_a_recovery_script_that_ends_in_a_backslash_does_not_end_the_runner(place: Place) -> None:
+    handler = "failure_handlers: [{name: h, rules: [{exit_codes: 7, recovery_script: 'touch ok; true \\'}]}]\n"
+    ok(place, handler + "jobs: [{name: a, command: 'test -f ok || exit 7', failure_handler: h}]\n")
+
+
 def test_a_recovery_script_that_exits_1_gives_the_job_up(place: Place) -> None:
     done = place.run(
         HANDLER + "- {name: a, command: exit 3, failure_handler: h}\n- {name: b, command: x, depends_on: a}\n"

@@ -38,6 +38,16 @@ def test_tiles_have_the_totals_of_every_attempt(tmp_path: Path) -> None:
     assert ("120 of 160", "75 %") == (figures["core-seconds"], figures["CPU efficiency"])
 
 
+def test_runs_of_recovery_scripts_are_no_retries(tmp_path: Path) -> None:
+    runs = [
+        attempt(1, 0.0, 5.0, 0.2, status="failed"),
+        attempt(2, 5.0, 1.0, 0.1, name="a.recovery", step="a.recovery"),
+        attempt(1, 6.0, 5.0, 0.2, attempt=2),
+    ]
+    store_workflow(str(tmp_path), [entry(1, "a")], runs)
+    assert "1" == dict(workflow_report(stored_run(str(tmp_path), "demo", None, pytest.fail)).figures)["retries"]
+
+
 def test_jobs_have_what_they_requested_and_used_and_over_use_is_marked(tmp_path: Path) -> None:
     demo(str(tmp_path))
     jobs = jobs_of(tmp_path)

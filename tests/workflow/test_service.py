@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -14,7 +15,8 @@ from jobmeter.cli.main import main
 from jobmeter.errors import LaunchError, UsageError
 from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.service import WorkflowOptions, claim, execute, is_done, prepare_resume, prepare_run
-from tests.workflow.live import ON_BOTH_ENGINES, Place
+from jobmeter.workflow.task_log import unended_tasks
+from tests.workflow.live import ON_BOTH_ENGINES, Place, lives
 
 PLOTTED = """
 name: drawn
@@ -67,6 +69,18 @@ def test_a_name_that_another_spec_has_is_a_warning_of_both(place: Place) -> None
     with pytest.warns(UserWarning, match="the last run of workflow same was of"):
         jobmeter.run_workflow(other, store=str(place.store))
     assert "the last run of workflow same was of" in place.run(spec).stderr
+
+
+@pytest.mark.parametrize("plan", ['{"schema"', "[]", '{"schema": "jobmeter.workflow/99"}'])
+def test_a_plan_of_the_last_run_that_cannot_be_read_is_a_warning_and_a_new_run_starts(place: Place, plan: str) -> None:
+    spec, options = str(place.write("name: b\njobs: [{name: a, command: 'true'}]")), WorkflowOptions(str(place.store))
+    assert execute(claim(prepare_run(spec, options))).succeeded
+    path = place.store / "workflows/b/1/plan.json"
+    path.write_text(plan)
+    warnings: list[str] = []
+    assert execute(claim(prepare_run(spec, options, warnings.append))).succeeded
+    (warning,) = warnings
+    assert warning.startswith(f"{path}: ")
 
 
 @pytest.mark.parametrize(
@@ -128,10 +142,10 @@ def test_a_run_is_resumed_on_the_engine_it_was_run_on(place: Place) -> None:
     assert place.engine == RunDirectory(str(place.store), "again", 1).plan()["engine"]
 
 
-def test_what_was_left_on_another_engine_is_ended_by_that_engine(tmp_path: Path) -> None:
+def test_what_was_left_on_another_engine_is_ended_by_that_engine_with_its_options(tmp_path: Path) -> None:
     place = Place(tmp_path, engine="pipe")
     spec = "name: moved\njobs: [{name: a, command: 'echo $$ >>pids; [ -e mended ] || exec sleep 60'}]"
-    runner = place.start_run(spec)
+    runner = place.start_run(spec, "--room", "north")
     place.await_lines("pids", 1)
     runner.kill()
     runner.communicate()
@@ -140,7 +154,28 @@ def test_what_was_left_on_another_engine_is_ended_by_that_engine(tmp_path: Path)
     done = place.call("resume", "moved", "--engine", "local")
     assert LaunchError.exit_code == done.returncode
     assert "jobmeter: jobs of a killed runner may still run on engine pipe: " in done.stderr
+    # A resume that failed changes nothing: without `--engine`, the next one is on the engine of the run.
+    stored = RunDirectory(str(place.store), "moved", 1).plan()
+    assert ("pipe", {"room": "north"}) == (stored["engine"], stored["engine_options"])
     shutil.move(aside, place.packages)
     done = place.call("resume", "moved", "--engine", "local")
     assert 0 == done.returncode, done.stderr
     assert "ended what was left of 1 job whose runner was killed" in done.stderr
+    assert not lives(int(place.lines("pids")[0]))
+
+
+def test_engine_options_are_stored_with_each_task_unless_they_hold_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, engine="pipe")
+    monkeypatch.syspath_prepend(str(place.packages))
+    spec, store = place.write("name: kept\njobs: [{name: a, command: 'true'}]"), str(place.store)
+    options = {"workers": "1", "room": "amqp://me:hunter2@there"}
+    assert jobmeter.run_workflow(spec, store=store, engine="pipe", engine_options=options).succeeded
+    path = RunDirectory(store, "kept", 1).tasks
+    (task,) = unended_tasks(path, ())
+    assert {"workers": "1"} == task.engine_options
+    line = json.loads(Path(path).read_text())
+    for damaged in ("text", [1], 5, None):
+        Path(path).write_text(json.dumps({**line, "engine_options": damaged}) + "\n")
+        assert [] == unended_tasks(path, ())

@@ -98,7 +98,7 @@ def test_another_value_in_the_spec_makes_its_readers_run_again(place: Place) -> 
         (("get", "scratch"), "user data 'scratch' has no value yet"),
         (("set", "settings", "adam"), "'adam' is not JSON"),
         (("set", "settings", "1", "--text", "--workflow", "other"), "there is no workflow 'other'"),
-        (("get",), "name the user data: jobmeter data get NAME"),
+        (("get",), "name the user data: jobmeter data get DATA"),
         (("get", "settings", "1"), "'1': only `data set` takes a value"),
         (("get", "settings", "--run-id", "x"), "--run-id: 'x' is not a whole number above 0"),
         (("gte", "settings"), "there is no command 'data gte'. Did you mean 'get'?"),
@@ -109,6 +109,30 @@ def test_what_cannot_be_is_refused_in_one_line(place: Place, words: tuple[str, .
     refusal = data(place, *words, code=2)
     assert message in refusal
     assert 1 == refusal.count("\n")
+
+
+def test_a_job_that_names_another_run_must_name_its_workflow_too(place: Place) -> None:
+    spec = "name: own\nuser_data: [{{name: d}}]\njobs:\n- {{name: a, command: '{}', output_user_data: d}}\n"
+    assert 0 == place.run(spec.format(f"{DATA} set d 1")).returncode
+    commands = (
+        f"{DATA} get d --run-id 1 2> refused; echo $? >> refused",
+        f'{DATA} get d --run-id 1 --workflow own --store "{place.store}" > earlier',
+        f"{DATA} set d 2",
+    )
+    assert 0 == place.run(spec.format("; ".join(commands))).returncode
+    refusal = "jobmeter: --run-id: a job has the data of its own run. For others, name the --workflow."
+    assert ([refusal, "2"], ["1"]) == (place.lines("refused"), place.lines("earlier"))
+
+
+def test_a_value_on_stdin_is_small(place: Place) -> None:
+    assert 0 == place.run(SPEC).returncode
+    done = subprocess.run(
+        [sys.executable, "-m", "jobmeter", "data", "set", "settings", "--store", str(place.store)],
+        env=place.environment(), cwd=place.folder, input=json.dumps("x" * LARGEST), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    expected = "jobmeter: user data 'settings': stdin has more than 1,048,576 bytes. Use a file.\n"
+    assert (2, expected) == (done.returncode, done.stderr)
 
 
 def test_a_value_is_small(place: Place) -> None:

@@ -1,1 +1,1 @@
-"""What follows from the figures. Pure functions: nothing here reads, writes or measures."""
+"""Analysis of the figures of runs. Pure functions: nothing here reads, writes or measures."""

@@ -1,4 +1,4 @@
-"""What the runs of a benchmark show: the order they come in, and the statistics of each variant. Pure."""
+"""The runs of a benchmark: the order to run them in, and the statistics of each variant. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jobmeter.model import Quality
 
 _SHOWN = ("wall_seconds", "cpu_seconds", "memory_peak_bytes", "read_bytes", "write_bytes")
 BENCH_MEASURES: tuple[Measure, ...] = tuple(measure for measure in MEASURES if measure.key in _SHOWN)
-"""What is reported of each variant."""
+"""The measures reported of each variant."""
 
 _FAR = 5.0
-"""Outliers are so many robust standard deviations from the median, and"""
+"""An outlier is more than this many robust standard deviations from the median."""
 _WORTH_REPORTING = 0.1
-"""they differ from it by this share: a page more or less of memory interests nobody."""
-_ROBUST = 1.4826  # a median absolute deviation of 1 is a standard deviation of so much, where values are normal
+"""An outlier also differs from the median by more than this share: a page of memory more or less does not matter."""
+_ROBUST = 1.4826  # standard deviation / median absolute deviation, of normally distributed values
 
 
 class BenchFigure(NamedTuple):
@@ -29,7 +29,7 @@ class BenchFigure(NamedTuple):
     value: float
     source: str  # the key of the measurement; `clock` for wall time
     at_least: bool = False
-    sources: Mapping[str, float] = {}  # the figure by every measurement that has it, the best first
+    sources: Mapping[str, float] = {}  # key of each measurement that has the figure → its value, the best first
 
 
 class BenchRun(NamedTuple):
@@ -52,7 +52,10 @@ class BenchRun(NamedTuple):
 
 
 def run_from_json(entry: Mapping[str, Any]) -> BenchRun:
-    """What `as_json` made. KeyError or TypeError for anything else."""
+    """Rebuild a run from what `as_json` returned.
+
+    Raises KeyError, TypeError, ValueError or AttributeError if the entry does not have that form.
+    """
     figures = {
         measure.key: BenchFigure(
             float(entry[measure.key]["value"]),
@@ -67,7 +70,7 @@ def run_from_json(entry: Mapping[str, Any]) -> BenchRun:
 
 
 class Spread(NamedTuple):
-    """One figure of all runs of a variant."""
+    """The statistics of one figure over all runs of a variant."""
 
     runs: int
     median: float
@@ -75,14 +78,14 @@ class Spread(NamedTuple):
     high_quartile: float
     interval: tuple[float, float] | None  # of the median; None: too few runs for one
     mean: float
-    deviation: float | None  # standard; None: one run
+    deviation: float | None  # standard deviation; None: one run
     least: float
     most: float
     at_least: bool  # some of its values may be higher
 
     @property
     def width(self) -> float:
-        """How far apart the middle half of the runs is."""
+        """The interquartile range: how far apart the middle half of the runs is."""
         return self.high_quartile - self.low_quartile
 
     def as_json(self) -> dict[str, Any]:
@@ -91,10 +94,10 @@ class Spread(NamedTuple):
 
 
 def interleaved(variants: int, rounds: int) -> list[int]:
-    """The order of all runs: every variant once in each round.
+    """The order of all runs, as indexes of variants: every variant once in each round.
 
-    What changes slowly on the machine then affects all alike. Each round begins with another variant, and after a
-    whole turn they come in the opposite order, so that none always follows the same one.
+    Slow changes of the machine then affect all variants alike. Each round begins with another variant. When every
+    variant has been first, the direction is reversed, so that no variant always follows the same one.
     """
     order: list[int] = []
     for number in range(rounds):
@@ -125,9 +128,9 @@ def spread_of(runs: Sequence[BenchRun], key: str) -> Spread | None:
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
-    """Between which of the sorted values the true median lies, with 95 % confidence or more; None below 6 values.
+    """The 95 % confidence interval of the median, as two of the sorted values; None if there are fewer than 6.
 
-    It assumes nothing of how the values are distributed: each is above the median with a chance of one half.
+    The confidence is 95 % or more for any distribution: each value is above the median with a probability of 1/2.
     """
     count = len(ordered)
     below = 0.0
@@ -138,7 +141,7 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
 
 
 def outliers(values: Sequence[float]) -> list[int]:
-    """The places of values that are far from the others."""
+    """The indexes of values that are far from the others; none if there are fewer than 3 values."""
     if len(values) < 3:
         return []
     middle = median(values)
@@ -151,15 +154,15 @@ def outliers(values: Sequence[float]) -> list[int]:
 
 
 def speed_up(reference: Spread, variant: Spread) -> float | None:
-    """How many times as fast a variant is, by the medians of wall time."""
+    """How many times as fast as the reference a variant is, by median wall time; None if its median is 0."""
     return reference.median / variant.median if variant.median > 0 else None
 
 
 class Scaling(NamedTuple):
-    """A variant against the one with the fewest workers that is otherwise the same."""
+    """A variant compared with its reference, which `scalings` chooses."""
 
     speed_up: float
-    efficiency: float | None  # of its workers; None: no parameter counts them
+    efficiency: float | None  # parallel efficiency; None: no parameter counts workers
 
 
 def scalings(
@@ -167,8 +170,9 @@ def scalings(
 ) -> list[Scaling | None]:
     """Speed-up and parallel efficiency of each variant, given its parameters and its wall time.
 
-    `workers` is the parameter that counts workers. Of variants that differ in it alone, that with the fewest is the
-    reference; without such a parameter the first of all is.
+    `workers` names the parameter that counts workers. Of the variants that differ only in this parameter, the one with
+    the fewest workers is the reference; without such a parameter, the first variant is. Only variants with a wall time
+    are references. None for a variant whose speed-up is not known.
     """
     references: dict[tuple[tuple[str, str], ...], int] = {}
     for place, parameters in enumerate(variants):

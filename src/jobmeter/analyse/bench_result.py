@@ -1,4 +1,4 @@
-"""A benchmark that was run: its variants with all their runs, as it is reported and saved."""
+"""The result of a benchmark: its variants with all their runs, as it is reported and saved."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class BenchResult(NamedTuple):
     variants: Sequence[VariantResult]
 
     def scalings(self) -> list[Scaling | None]:
-        """Of each variant; empty if there is nothing to compare."""
+        """The scaling of each variant; empty if there are fewer than two variants."""
         if len(self.variants) < 2:
             return []
         walls = [variant.spreads().get("wall_seconds") for variant in self.variants]
         return scalings([variant.parameters for variant in self.variants], walls, self.workers)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it. What is not known is absent."""
+        """The whole result as JSON; unknown values are absent."""
         scaled = self.scalings() or [None] * len(self.variants)
         return {
             "schema": SCHEMA,
@@ -90,7 +90,10 @@ def _variant_json(variant: VariantResult, scaling: Scaling | None) -> dict[str, 
 
 
 def result_from_json(entry: Mapping[str, Any]) -> BenchResult:
-    """What `as_json` made. KeyError, TypeError, ValueError or AttributeError for what is none."""
+    """Rebuild a result from what `as_json` returned.
+
+    Raises KeyError, TypeError, ValueError or AttributeError if the entry does not have that form.
+    """
     if entry["schema"] != SCHEMA:
         raise ValueError(f"written as {entry['schema']}, this version reads {SCHEMA}")
     variants = [

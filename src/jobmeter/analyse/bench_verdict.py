@@ -1,8 +1,8 @@
-"""Whether a benchmark is worse than its baseline. Pure.
+"""Whether a benchmark is worse than its baseline. Pure functions.
 
-Every figure of every variant is tested, and each test alone would be wrong once in twenty times. So the p-values are
-corrected for their number (Holm 1979, Scand. J. Stat. 6, 65): of all that is called a regression by chance alone, there
-is one in at most one of twenty benchmarks.
+Every figure of every variant is tested, and each test alone would report a difference by chance once in twenty times.
+So the p-values are corrected for their number (Holm 1979, Scand. J. Stat. 6, 65): at most one benchmark in twenty
+reports any regression by chance alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jobmeter.analyse.permutation import CONFIDENCE
 
 
 class Judged(NamedTuple):
-    """One figure of one variant against the baseline."""
+    """One figure of one variant, compared with the baseline."""
 
     variant: str
     difference: Difference
@@ -67,7 +67,7 @@ def judge(
 
 
 def common_values(sides: Sequence[Sequence[BenchRun]], key: str) -> list[list[float]] | str:
-    """A figure of all runs, side by side, each from one source; else why it cannot be compared.
+    """The values of a figure in the runs of each side, all from one source; else the reason why there are none.
 
     The best source of a figure may differ from run to run: the peak of a cgroup counts page cache, which only the
     first run of a program may have.
@@ -86,7 +86,7 @@ def common_values(sides: Sequence[Sequence[BenchRun]], key: str) -> list[list[fl
 
 
 def holm(ps: Sequence[float]) -> list[bool]:
-    """Which of these p-values are significant, all of them considered."""
+    """Which of these p-values are significant after the Holm correction for their number."""
     significant = [False] * len(ps)
     for done, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         if ps[place] * (len(ps) - done) > 1 - CONFIDENCE:

@@ -1,10 +1,10 @@
-"""What jobs used against what they requested, and how those that failed did. Each run is judged by `analyse.overuse`.
+"""Compare what jobs used with what they requested, and list the jobs that failed. `analyse.overuse` judges each run.
 
-Of a job of a workflow with several attempts the last one is judged, by what the job requests: a retry may have given it
-more. An earlier one is judged too, for each resource of which the job requests no more today than that attempt did: a
-job that ran out of memory, and completed with what a retry gave it, still requests too little, unless its spec was
-changed since. What a job requests today is what the plan of the run has; without a plan, what its first attempt
-requested. A job failed if its last attempt did.
+A job of a workflow can have several attempts. The last attempt is judged against what the job requests, as a retry may
+have been given more. An earlier attempt is judged too, for each resource of which the job requests no more today than
+that attempt did: a job that ran out of memory, and completed with what a retry gave it, still requests too little,
+unless its spec was changed since. What a job requests today is what the plan of the run says; without a plan, what its
+first attempt requested. A job failed if its last attempt did.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from jobmeter.model import Outcome, Requirement, Status
 _NO_FAILURE = (Status.COMPLETED, Status.RUNNING, Status.DETACHED)
 
 Key = tuple[str | None, int | None, int | str]
-"""One job of one run of a workflow, whatever the attempt; or a run outside of workflows."""
+"""Identifies a job in one run of a workflow, the same for all its attempts; or a run outside of workflows."""
 
 
 class CheckedJob(NamedTuple):
-    """The job that a run was of."""
+    """The job that a run executed."""
 
-    id: int | str  # its number in the workflow; of a run outside of workflows, the run's id
+    id: int | str  # number in the workflow; for a run outside of workflows, the run's id
     name: str
-    step: str  # its name as the spec has it, the same for all jobs of a sweep
+    step: str  # name in the spec, the same for all jobs of a sweep
     attempt: int
-    run: str  # the run's id: numbers of jobs are the same in every run of a workflow
+    run: str  # the run's id, as job numbers are the same in every run of a workflow
     workflow: str | None = None
     workflow_run: int | None = None
 
@@ -41,14 +41,14 @@ class CheckedJob(NamedTuple):
 
 
 class JobVerdict(NamedTuple):
-    """One resource of one run, and the job that the run was of."""
+    """The verdict on one resource of one run, and the job of that run."""
 
     job: CheckedJob
     verdict: Verdict
 
 
 class Failure(NamedTuple):
-    """A job that did not complete, for another reason than what it requested."""
+    """A job that failed for another reason than too small a request."""
 
     job: CheckedJob
     status: str
@@ -56,11 +56,11 @@ class Failure(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How many jobs there are; one of several attempts is one."""
+    """Numbers of jobs; a job with several attempts counts once."""
 
     total: int
     running: int = 0
-    requested_nothing: int = 0  # of those that do not run
+    requested_nothing: int = 0  # of the jobs that are not running
 
 
 class Checked(NamedTuple):
@@ -80,10 +80,10 @@ def check(
     everything: bool = True,
     current: Mapping[Key, Requirement] = {},
 ) -> Checked:
-    """Every resource that a job requested and of which is known what it used; over-use from `min_over` percent on.
+    """Judge every resource that a job requested and whose usage is known; over-use begins at `min_over` percent.
 
-    Rows are newest first; `current` has what jobs of several attempts request today. Without `everything` only the
-    violations. Verdicts come workflow by workflow, in the order of the jobs' numbers; other runs in that of the rows.
+    Rows are newest first. `current` has what jobs with several attempts request today. Without `everything`, only the
+    violations are returned. Verdicts are ordered by run of a workflow, then by job number; other runs stay as the rows.
     """
     jobs: dict[Key, list[tuple[CheckedJob, StoredRun]]] = {}
     for row in rows:
@@ -94,7 +94,7 @@ def check(
     running = requested_nothing = 0
     for key in _ordered(jobs):
         attempts = sorted(jobs[key], key=lambda attempt: attempt[0].attempt)
-        # Of two of the same number, the newest.
+        # Of two attempts with the same number this is the newest: rows are newest first.
         job, last = max(jobs[key], key=lambda attempt: attempt[0].attempt)
         today = _today(current.get(key), attempts[0][1]) if len(attempts) > 1 else {}
         for earlier, row in attempts:
@@ -115,7 +115,7 @@ def check(
 
 
 def _ordered(keys: Iterable[Key]) -> list[Key]:
-    """Runs of workflows as they come, each with its jobs in the order of their numbers."""
+    """The keys sorted: runs of workflows in the order of their first key, the jobs of each by number."""
     places: dict[tuple[str | None, int | None], int] = {}
     for workflow, run, _ in (keys := list(keys)):
         places.setdefault((workflow, run), len(places))
@@ -123,7 +123,7 @@ def _ordered(keys: Iterable[Key]) -> list[Key]:
 
 
 def _today(current: Requirement | None, first: StoredRun) -> dict[Resource, float]:
-    """What a job requests, however much more a retry gave it."""
+    """What a job requests today, without what a retry gave it in addition."""
     amounts = {r: first.get(r.requested) if current is None else getattr(current, r.field) for r in RESOURCES}
     return {resource: amount for resource, amount in amounts.items() if amount is not None}
 
@@ -131,8 +131,8 @@ def _today(current: Requirement | None, first: StoredRun) -> dict[Resource, floa
 def job_of(row: StoredRun) -> CheckedJob:
     part: StoredRun = row.get("workflow_job") or {}
     name = str(row["name"])
-    step, attempt = str(part.get("step", name)), int(part.get("attempt", 1))
-    number = part["job_id"] if part else row["id"]
+    step, attempt = str(part.get("step") or name), int(part.get("attempt") or 1)
+    number = row["id"] if part.get("job_id") is None else part["job_id"]
     return CheckedJob(number, name, step, attempt, row["id"], row.get("workflow"), row.get("workflow_run"))
 
 
@@ -147,7 +147,7 @@ def _verdicts(
     for resource in resources:
         verdict = judge(run, resource, min_over)
         if verdict is not None and today.get(resource, verdict.requested) * resource.each < verdict.requested:
-            used = verdict.used  # of one that met the limit of a retry, all of that
+            used = verdict.used  # for a retry that met its limit, that whole limit
             verdict = judge({**run, resource.requested: today[resource]}, resource, min_over)
             verdict = verdict and verdict._replace(used=max(used, verdict.used))
         if verdict is not None and (verdict.is_over or everything):

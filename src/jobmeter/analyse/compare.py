@@ -1,4 +1,4 @@
-"""Two runs, or two groups of runs, side by side: what changed, by how much, and whether it can be chance."""
+"""Compare two runs, or two groups of runs: what changed, by how much, and whether it can be chance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Measure(NamedTuple):
     key: str
     name: str  # as in headings
     unit: str
-    worse: bool  # False: neither more nor less is better
+    worse: bool  # more is worse; False: neither more nor less is better
 
 
 MEASURES = (
@@ -31,7 +31,7 @@ MEASURES = (
 
 
 class Difference(NamedTuple):
-    """One measure of A and of B; of groups, the means."""
+    """One measure of A and of B; for groups, the means."""
 
     measure: Measure
     runs: tuple[int, int]
@@ -69,7 +69,7 @@ def compare(
     threshold: float = 0.05,
     measures: Sequence[Measure] = MEASURES,
 ) -> list[Difference]:
-    """B against A, for every measure that runs of both have. A change below `threshold` is reported as small."""
+    """Compare B with A in every measure that runs of both have. A change below the share `threshold` is small."""
     differences = []
     for measure in measures:
         before = [float(run[measure.key]) for run in a if run.get(measure.key) is not None]
@@ -142,7 +142,7 @@ def _signed(share: float) -> str:
 
 
 def _digits(share: float) -> str:
-    """A share as percent: two significant digits or more."""
+    """A share in percent: a whole number from 10 on, at most one decimal below."""
     percent = 100 * share
     return f"{percent:,.0f}" if percent >= 9.95 else f"{percent:.1f}".removesuffix(".0")
 

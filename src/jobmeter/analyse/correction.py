@@ -1,4 +1,4 @@
-"""What a job that used more than it requested must request, so that the same run again would be within it."""
+"""What a job that used more than it requested must request, so that the same run would stay within its request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from jobmeter.analyse.size.observation import BEYOND_LIMIT
 from jobmeter.model import Requirement
 
 ABOVE = 1.1
-"""So many times what was used is requested where the advice is less: it may leave out an old run that took long."""
+"""Factor on what was used, where the advice is lower: the advice may leave out an old run that took long."""
 
 
 def corrections(violations: Iterable[Verdict], advised: Requirement, requested: Requirement) -> Requirement:
-    """What to request of the resources that were over-used; None for the others, which stay as they are.
+    """What to request of the over-used resources; None for the others, which stay as they are.
 
-    It is what is advised, if that is above everything in the violations, and never less than is requested already.
+    This is the advised amount. If there is none, or a violation used as much memory or time, it is the most that was
+    used, rounded up, for memory and time with a margin. It is never less than what is requested already.
     """
     most_used: dict[Resource, float] = {}
     met: set[Resource] = set()

@@ -1,4 +1,4 @@
-"""What resources cost, in money and in carbon, by the factors that a user set; nothing without them."""
+"""The cost of resources in money and in carbon, by the factors that the user set; nothing without them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ JOULES_PER_KWH = 3.6e6
 
 
 class Factors(NamedTuple):
-    """The settings of these names; None is "not set"."""
+    """The settings of the same names; None: not set."""
 
     carbon_per_kwh: float | None = None  # grams of CO2 or its equivalent
-    price_per_kwh: float | None = None  # in whichever currency, the same for all
+    price_per_kwh: float | None = None  # in any currency, the same for all prices
     price_per_core_hour: float | None = None
     price_per_gb_hour: float | None = None
     price_per_gpu_hour: float | None = None
@@ -29,9 +29,9 @@ _PRICED = {
 
 
 def costs(amounts: Mapping[str, float], factors: Factors) -> dict[str, float]:
-    """`carbon_grams` and `cost` of what was used, by name (`energy_kwh`, `core_hours` and the like); absent if unknown.
+    """`carbon_grams` and `cost` of the amounts, given by name (`energy_kwh`, `core_hours` …); absent if unknown.
 
-    The cost is of those amounts that are known and have a price.
+    `cost` adds up the amounts that are known and have a price.
     """
     result = {}
     energy = amounts.get("energy_kwh")

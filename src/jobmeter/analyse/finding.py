@@ -1,4 +1,4 @@
-"""What a finding is."""
+"""The type of a finding."""
 
 from __future__ import annotations
 

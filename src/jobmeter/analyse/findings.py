@@ -1,4 +1,4 @@
-"""What of a run is worth reporting: over-use, waste, want of memory, steady growth, figures that are incomplete."""
+"""The findings of a run: over-use, waste, lack of memory, steady growth, incomplete figures and others."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FEW = 8
 _GROWTH = 1.3
 _STEADY = 0.9
 SHORTEST_GROWTH = 8.0
-"""Seconds. What grows for less is a job that loads, and no leak. Of a shorter run, no finding needs the windows."""
+"""Seconds. A job whose memory grows for less is loading, not leaking. No finding on a shorter run needs the windows."""
 _POINTS = 20
-"""So many are looked at, evenly over the run."""
+"""About this many points are examined, evenly over the run."""
 _THROTTLED = 0.05
 
 
 def findings(record: Record, samples: Sequence[WindowSample] = ()) -> list[Finding]:
-    """What stands out, problems first. Nothing is reported of a figure that was not measured."""
+    """The findings of a run, problems first. Nothing is reported about a figure that was not measured."""
     run = of_record(record)
     collected = [
         *_out_of_memory(record, run),
@@ -51,7 +51,7 @@ def findings(record: Record, samples: Sequence[WindowSample] = ()) -> list[Findi
 
 
 def ending(record: Record) -> str:
-    """How the run ended, in words, by the kernel's own count where it is known."""
+    """How the run ended, in words; after an OOM, by the kernel's own count of kills where it is known."""
     result = outcome_of(record)
     kills = oom_kills(record)
     if result.status != Status.OOM:
@@ -86,7 +86,7 @@ def _of_which(run: StoredRun) -> str:
 
 
 def _over(run: StoredRun) -> list[Finding]:
-    """Over-use; one that ran out of memory is a finding of its own."""
+    """Over-use, except of a run that ran out of memory: `_out_of_memory` reports that."""
     return [
         Finding(f"over_{verdict.resource.key}", "problem", _over_text(verdict))
         for verdict in overuses(run)
@@ -108,7 +108,7 @@ def _share(used: float, requested: float) -> str:
 
 
 def _under(run: StoredRun) -> list[Finding]:
-    """Waste of what others could have used."""
+    """Requested amounts that were not used, and that other jobs could have used."""
     return [
         Finding(
             f"under_{waste.resource.key}",
@@ -138,7 +138,7 @@ def _growth(samples: Sequence[WindowSample]) -> list[Finding]:
 
 
 def _spread(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """About `_POINTS` of them, evenly apart: windows are shorter at the start of a job than later."""
+    """About `_POINTS` of the points, evenly spaced in time: windows are shorter at the start of a job than later."""
     chosen: list[tuple[float, float]] = []
     for point in points:
         if not chosen or point[0] - chosen[-1][0] >= points[-1][0] / _POINTS:
@@ -147,7 +147,7 @@ def _spread(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Slope of the straight line through the points, and how straight they lie (R², 1 is on it)."""
+    """The slope of the least-squares line through the points, and its R² (1: all points are on the line)."""
     count = len(points)
     mean_x = sum(x for x, _ in points) / count
     mean_y = sum(y for _, y in points) / count
@@ -188,6 +188,6 @@ def _incomplete(record: Record) -> list[Finding]:
     ]
     collected = [Finding("incomplete", "hint", f"A source failed while it was read: {reason}.") for reason in failed]
     if record["outcome"]["status"] == Status.LOST and not record["provenance"].get("shepherd_killed"):
-        words = "Its meter was ended before it: the figures are those of the windows that were written."
+        words = "jobmeter was killed before the job ended: the figures are those of the windows that were written."
         collected.append(Finding("incomplete", "problem", words))
     return collected

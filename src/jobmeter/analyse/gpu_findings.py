@@ -1,4 +1,4 @@
-"""What of the GPUs of a run is worth reporting: idle, full, slowed down."""
+"""Findings about the GPUs of a run: idle, full, slowed down."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 _SHORTEST = 10.0
-"""Seconds of a run below which nothing is said: a GPU program needs some to start."""
+"""Seconds. A shorter run has no findings: a GPU program needs some time to start."""
 _IDLE = 5.0
 """Percent of the time below which a GPU counts as idle."""
 _FULL = 95.0
 _SLOWED = 0.1
-"""Share of the time."""
+"""Share of the time from which on a slow-down is reported."""
 
 
 def gpu_findings(record: Record) -> list[Finding]:
-    """Nothing of a run without a GPU."""
+    """The findings about GPUs; none for a run without a GPU, or for a short run."""
     wall = record.get("wall_seconds") or 0.0
     if wall < _SHORTEST:
         return []
@@ -32,7 +32,7 @@ def _idle(record: Record, wall: float) -> list[Finding]:
     given = max(requested, len(record.get("devices", [])))
     busy = figure_value(record, "gpu_seconds")
     if busy is None and figure_value(record, "gpus_peak") == 0:
-        busy = 0.0  # measured, and no process was on any
+        busy = 0.0  # GPUs were measured, and no process used one
     if not given or busy is None:
         return []
     percent = 100 * busy / (wall * given)

@@ -1,8 +1,8 @@
-"""How the headline figures are taken from measurements: the order of sources, and how far to trust each figure.
+"""How the headline figures are derived from measurements: the order of sources, and the quality of each figure.
 
-`analyse.headline_table` lists the figures; here is what they are made with, those of memory in
-`analyse.headline_memory`. `summary` is the `measurements` part of a run record, `described` the descriptions of its
-keys; neither need be of this version of jobmeter.
+`analyse.headline_table` lists the figures. This module computes them, except for those of memory, which
+`analyse.headline_memory` computes. `summary` is the `measurements` part of a run record, `described` the descriptions
+of its keys; both may come from another version of jobmeter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CPU_SECONDS = (
     "block_cpu_seconds", "cgroup_cpu_seconds", "perf_cpu_seconds", "rusage_cpu_seconds", "proc_cpu_seconds",
     "psutil_cpu_seconds", "ps_cpu_seconds", "container_cpu_seconds",
 )  # fmt: skip
-# What other tools recorded of imported runs comes last.
+# What other tools recorded for imported runs comes last.
 OTHERS_CPU_SECONDS = ("slurm_cpu_seconds", "nextflow_cpu_seconds", "gnutime_cpu_seconds")
 OTHERS_CPU_PERCENT = ("nextflow_cpu_percent", "duct_pcpu_total")
 CPU_PERCENT = (
@@ -47,18 +47,18 @@ _RUSAGE_CPU = "rusage_cpu_seconds"
 _MORE = 1.005
 TICK = 0.05
 _RUSAGE_LAG = 0.01
-"""How much more than an earlier source another may report by chance: those that count in ticks, and rusage. That has
-what a process uses between fork and exec besides, and is exact: perf was found to lack 5 % of a job that did nothing
-but switch between processes, on a busy machine."""
+"""A later source replaces an earlier one if it reports more than `_MORE` times as much plus these seconds: `TICK` for
+sources that count in ticks, `_RUSAGE_LAG` for rusage. rusage is exact, and includes what a process uses between fork
+and exec: perf was found to lack 5 % of a job that did nothing but switch between processes, on a busy machine."""
 _AGREE = 1.03
-"""Accounts of CPU time that are this close bear each other out."""
+"""Two sources of CPU time agree if they are within this ratio."""
 _OUTER_CPU = "cgroup_outer_cpu_seconds"
 _UNEXPLAINED, _UNEXPLAINED_SECONDS = 0.02, 0.002
-"""How far the CPU time of the cgroup around a job may be from the job's own for that to be all of it. The shepherd used
-some of it, measured as 0.1 to 0.7 ms, and more where it waits for many orphans; the job's accounts were found to agree
-with the cgroup's to 0.3 %, also those of thousands of short processes."""
+"""The CPU time of a job is complete if that of the cgroup around it differs by at most this share plus these seconds.
+The shepherd, too, uses CPU time in that cgroup: 0.1 to 0.7 ms were measured, and more if it waits for many orphans. The
+job's own sources were found to agree with the cgroup to 0.3 %, also for thousands of short processes."""
 _SHORTEST_SPAN = 0.1
-"""Seconds. The start of a container is known to within some 10 ms: over less than this there is no mean of its CPU."""
+"""Seconds. The start of a container is known to within some 10 ms: a shorter span has no mean CPU."""
 
 _LEAST_TRUSTED = (Quality.ESTIMATED, Quality.SHARED, Quality.AT_LEAST, Quality.SAMPLED, Quality.EXACT)
 _SAMPLED = Quality.SAMPLED.value
@@ -71,15 +71,15 @@ Described = dict[str, dict[str, str]]
 
 
 class CpuSpan(NamedTuple):
-    """What the mean CPU of a run is taken over, where that is not all of its wall time: its job runs in a container."""
+    """The span of the mean CPU of a run, if that is not its whole wall time: its job runs in a container."""
 
     seconds: float
-    cpu_before: float = 0.0  # CPU time used before it: by the runtime that prepares a container
-    most_percent: float = math.inf  # all CPUs there are
+    cpu_before: float = 0.0  # CPU time used before the span, by the runtime that prepares the container
+    most_percent: float = math.inf  # upper bound: all CPUs that exist
 
 
 class Measured:
-    """What a run measured: all that a headline figure is taken from."""
+    """The measurements of a run, from which its headline figures are derived."""
 
     __slots__ = ("cpu_span", "described", "found", "summary", "wall_seconds")
 
@@ -89,8 +89,8 @@ class Measured:
         self.summary = summary
         self.described = described
         self.wall_seconds = wall_seconds
-        self.cpu_span = cpu_span  # None: the mean CPU is of the wall time
-        self.found: dict[str, Figure | None] = {}  # figures that several others are made of
+        self.cpu_span = cpu_span  # None: the mean CPU is taken over the wall time
+        self.found: dict[str, Figure | None] = {}  # cache of the figures that several others are made of
 
 
 def cpu_seconds(measured: Measured) -> Figure | None:
@@ -149,7 +149,7 @@ def _cpu_mean(measured: Measured) -> Figure | None:
 
 
 def _rate(cpu: Figure | None, wall_seconds: float, span: CpuSpan | None) -> Figure | None:
-    """CPU time over time; None over so little that it would be no figure."""
+    """The mean CPU in percent, over the span or else the wall time; None if it is unknown, or the span is too short."""
     if cpu is None or wall_seconds <= 0:
         return None
     if span is None:
@@ -170,7 +170,7 @@ def first_in(summary: Summary, described: Described, keys: Iterable[str], field:
 
 
 def make_figure(value: float, key: str, described: Described, quality: Quality | None = None) -> Figure:
-    """A figure from one source, with that one's quality unless another is given."""
+    """A figure from one source, with the quality of that source unless another is given."""
     word = quality.value if quality else described.get(key, {}).get("quality", _SAMPLED)
     return {"value": value, "from": key, "quality": word}
 
@@ -180,7 +180,7 @@ def _is_at_least(key: str, described: Described) -> bool:
 
 
 def _by_trust(keys: Sequence[str], described: Described) -> Sequence[str]:
-    """The order of preference, with perf last where it did not count all: it may have been stopped early."""
+    """The keys in order of preference, with perf last if its quality is "at least": it may have been stopped early."""
     if described.keys().isdisjoint(keys):
         return keys
     uncertain = [key for key in keys if key in described and key.startswith("perf_") and _is_at_least(key, described)]
@@ -188,10 +188,10 @@ def _by_trust(keys: Sequence[str], described: Described) -> Sequence[str]:
 
 
 def _cpu_seconds(summary: Summary, described: Described) -> Figure | None:
-    """The first source of the order, or a later one that reports more.
+    """CPU time by the first source in order of preference, or by a later one that reports clearly more.
 
-    Each can miss something: a setuid program leaves perf behind, a process that moves leaves the cgroup, and perf does
-    not see all of a fork.
+    Each source can miss something: perf does not follow a setuid program and does not see all of a fork, and a process
+    can move out of the cgroup.
     """
     first = best = None
     for key in _by_trust(CPU_SECONDS, described):
@@ -211,9 +211,9 @@ def _cpu_seconds(summary: Summary, described: Described) -> Figure | None:
 
 
 def _is_all(cpu_seconds: float, summary: Summary, described: Described) -> bool:
-    """Whether the cgroup around the job used no more CPU time than that: then no process can be missing.
+    """Whether the cgroup around the job used the same CPU time: then no process can be missing.
 
-    If it used clearly less, a process of the job left it, and it bounds nothing.
+    If the cgroup used clearly less, a process of the job has left it, and it is no upper bound.
     """
     bound = summary.get(_OUTER_CPU, {}).get("total")
     if bound is None or _is_at_least(_OUTER_CPU, described):
@@ -222,10 +222,10 @@ def _is_all(cpu_seconds: float, summary: Summary, described: Described) -> bool:
 
 
 def _perf_cpu(summary: Summary, described: Described) -> Figure:
-    """What perf counted, less the time that a hypervisor may have stolen, where no other source bears it out.
+    """CPU time that perf counted, without what a hypervisor may have stolen, unless another source confirms it.
 
-    perf's clock goes on while the hypervisor has the CPU, those of the other sources do not. It can count no more than
-    the cgroup around the job, unless other sources count more than that, too: then a process left it.
+    The clock of perf runs on while the hypervisor has the CPU, those of the other sources do not. The count is limited
+    to that of the cgroup around the job, unless another source exceeds the cgroup, too: then a process has left it.
     """
     others = [summary.get(key, {}).get("total", 0.0) for key in CPU_SECONDS if key != _PERF_CPU]
     counted = summary[_PERF_CPU]["total"]
@@ -240,12 +240,12 @@ def _perf_cpu(summary: Summary, described: Described) -> Figure:
 
 
 def cpu_now(values: Mapping[str, object]) -> float | None:
-    """CPU of a job at one moment, in percent, from its readings; None when none of them has it."""
+    """CPU of a job at one moment, in percent, from its readings; None if no reading has it."""
     return first_number(values, CPU_PERCENT)
 
 
 def first_number(values: Mapping[str, object], keys: Iterable[str]) -> float | None:
-    """The first of these readings that is there and a number."""
+    """The first of these readings that exists and is a number; None if there is none."""
     for key in keys:
         value = values.get(key)
         if isinstance(value, (int, float)):

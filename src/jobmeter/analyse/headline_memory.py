@@ -34,15 +34,15 @@ _RESIDENT = ("proc_memory", "proc_pss_total", "psutil_pss_total", "proc_rss_tota
 
 _LITTLE_CACHE = 0.02
 _LACKING = 1.05
-"""What is this much more than a figure makes it "at least"."""
+"""A figure is "at least" if something else shows this many times as much."""
 _KERNEL_MEMORY = 90 << 10
-"""Bytes that the kernel needs for a process: its stack, its tables; measured with 500 sleeping ones."""
+"""Bytes that the kernel needs for a process: its stack, its tables; measured with 500 sleeping processes."""
 
 
 def memory_peak(measured: Measured) -> Figure | None:
     """The most memory the job held that could not be reclaimed."""
     if "peak" not in measured.found:
-        # The marks of processes, which others read, are of their whole life.
+        # Other sources read high-water marks of processes, which cover their whole life, not just the block.
         figure = first_figure(measured, ("block_mem_peak",), "peak")
         measured.found["peak"] = figure or _memory_peak(measured.summary, measured.described)
     return measured.found["peak"]
@@ -59,11 +59,11 @@ def memory_min(measured: Measured) -> Figure | None:
 def _memory_peak(summary: Summary, described: Described) -> Figure | None:
     """The most memory the job held that could not be reclaimed.
 
-    A cgroup's peak is exact and counts page cache. Where there was hardly any, it is the answer;
-    else it is an upper bound of it, and the levels that were sampled a lower one.
+    The peak of a cgroup is exact, but counts page cache. If there was hardly any page cache, it is the answer;
+    else it is an upper bound, and the sampled levels are a lower bound.
     """
     if summary.get("cgroup_oom_kills", {}).get("total", 0) > 0:
-        # It met its limit, which counts as the cgroup does: resident pages of files may be charged to others.
+        # The job met its limit, which counts as the cgroup does: resident file pages may be charged to other cgroups.
         return first_in(summary, described, ("cgroup_mem_peak",), "peak")
     figure = _group_peak(summary, described) or first_in(summary, described, MEMORY_TOTAL, "peak")
     for key in SINGLE_PROCESS:
@@ -77,7 +77,7 @@ def _memory_peak(summary: Summary, described: Described) -> Figure | None:
 
 
 def _peak_quality(figure: Figure, summary: Summary, described: Described) -> Quality:
-    """The quality of a peak of memory, given what else is known: "Where jobmeter says exact" in docs/accuracy.md."""
+    """The quality of a memory peak, given the other measurements: see docs/accuracy.md, "Where jobmeter says exact"."""
     grouped = "cgroup_mem_peak" in summary
     if _lacks_memory_of_group(figure, summary, described) if grouped else _lacks_memory(figure, summary, described):
         return Quality.AT_LEAST
@@ -88,7 +88,7 @@ def _peak_quality(figure: Figure, summary: Summary, described: Described) -> Qua
 
 
 def _lacks_memory_of_group(figure: Figure, summary: Summary, described: Described) -> bool:
-    """Whether some of the job's memory was charged to another group, or to none."""
+    """Whether some of the job's memory was charged to another cgroup, or to none."""
     peak = summary["cgroup_mem_peak"].get("peak", 0)
     huge = summary.get("cgroup_hugetlb_peak", {}).get("peak", 0)
     charged = summary.get("cgroup_cpu_seconds", {}).get("total")
@@ -96,13 +96,13 @@ def _lacks_memory_of_group(figure: Figure, summary: Summary, described: Describe
     return (
         described.get("cgroup_mem_peak", {}).get("quality") == Quality.AT_LEAST.value
         or (huge > 0 and figure["value"] < (peak + huge) * (1 - _LITTLE_CACHE))
-        # A process that used CPU time outside the group had its memory there too.
+        # A process that used CPU time outside the cgroup had its memory there too.
         or (charged is not None and waited_for > charged * _LACKING + TICK)
     )
 
 
 def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> bool:
-    """Whether a job without a group has memory that is known to be in no figure: shared memory, or the kernel's."""
+    """Whether a job without a cgroup has memory that no figure contains: shared memory, or memory of the kernel."""
     processes = summary.get("proc_processes", {}).get("peak", 1)
     kernel = processes * _KERNEL_MEMORY if processes > 1 else 0
     return bool(
@@ -112,9 +112,9 @@ def _lacks_memory(figure: Figure, summary: Summary, described: Described) -> boo
 
 
 def _memory_level(summary: Summary, described: Described, peak: Figure | None, field: str) -> Figure | None:
-    """The mean or the minimum of memory, counted as the peak is where that was measured, and never above it.
+    """The mean or the minimum of memory, counted as the peak is if that was measured, and never above the peak.
 
-    The mark of one process counts the files it maps, which a cgroup charges to their first reader.
+    The high-water mark of a process counts the files it maps, which a cgroup charges to their first reader.
     """
     keys: tuple[str, ...] = MEMORY_MEAN
     if peak is not None and peak["from"] == HELD_WITH_UNCOUNTED:
@@ -135,7 +135,7 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
     held = summary.get("cgroup_held", {}).get("peak")
     cache = summary.get("cgroup_file", {}).get("peak")
     if peak is None or held is None or cache is None:
-        # Not known how much of it was page cache.
+        # It is not known how much of the peak was page cache.
         key = "cgroup_held" if held is not None else "cgroup_mem_peak"
         peak_bytes = held if held is not None else peak
         return None if peak_bytes is None else make_figure(peak_bytes, key, described, Quality.SAMPLED)
@@ -146,9 +146,9 @@ def _group_peak(summary: Summary, described: Described) -> Figure | None:
 
 
 def _single_quality(summary: Summary, described: Described) -> Quality:
-    """The mark of the largest process is the job's own if it never had another.
+    """The quality of the high-water mark of the largest process: it is that of the job if there was no other process.
 
-    Without a group it is not exact: a memfd, a pipe or page tables are in no process's resident size.
+    Without a cgroup it is not exact: no process's resident size contains a memfd, a pipe or page tables.
     """
     missed = described.get("proc_processes", {}).get("quality") == Quality.AT_LEAST.value
     if missed or not _is_alone(summary):
@@ -164,7 +164,7 @@ def _is_alone(summary: Summary) -> bool:
 def memory_now(values: Mapping[str, object]) -> float | None:
     """Memory of a job at one moment, from its readings; None when it is not known well enough to act on.
 
-    The resident sizes of several processes count what they share in each, so a sum of those will not do.
+    Memory that several processes share is in the resident size of each, so a sum of resident sizes is not used.
     """
     for key in MEMORY_TOTAL:
         value = values.get(key)
@@ -174,5 +174,5 @@ def memory_now(values: Mapping[str, object]) -> float | None:
 
 
 def memory_shown(values: Mapping[str, object]) -> float | None:
-    """Memory of a job at one moment, good enough to look at: what several processes share may count in each."""
+    """Memory of a job at one moment, for display only: what several processes share may be counted in each."""
     return first_number(values, MEMORY_MEAN)

@@ -1,7 +1,7 @@
 """The headline figures, one row each. Everything that shows, stores, filters or compares them follows from this table.
 
 To add a figure, add a row; see "Adding a headline figure" in docs/design.md. The table is read by every `jobmeter run`:
-it stays small, and needs the standard library alone.
+it stays small, and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SummaryPart(NamedTuple):
     line: str  # the line it stands in, with others of the same subject
     words: str = "{}"
     at_least: str = "at least {}"  # the words for a figure that may have been higher
-    shows_share: bool = False  # of what was requested
+    shows_share: bool = False  # also as a share of what was requested
     names_source: bool = True
 
 
@@ -35,16 +35,16 @@ class HeadlineFigure(NamedTuple):
     unit: str
     heading: str  # for tables
     sources: tuple[str, ...]  # keys of measurements, the best first
-    statistic: str  # what of the measurement it is: total, peak, mean or min
+    statistic: str  # the statistic of the measurement: total, peak, mean or min
     reduce: Callable[[Measured], Figure | None] | None = None  # None: the statistic of the first source that has it
     requested: str = ""  # the field of a requirement that it is compared with
-    summary: SummaryPart | None = None  # of `run`; None: not in it
-    in_ls: bool = False  # without `--fields`
+    summary: SummaryPart | None = None  # in the summary of `run`; None: not shown there
+    in_ls: bool = False  # shown by `ls` without `--fields`
     in_show: bool = True
     in_stats: bool = False
     in_compare: bool = True
     is_cost: bool = True  # `compare` reports a rise as a regression
-    grows_unseen: bool = True  # what goes on after the end of the measurement adds to it
+    grows_unseen: bool = True  # processes that run on after the measurement would add to it
 
     def of(self, measured: Measured) -> Figure | None:
         """The figure of one run; None when it was not measured."""
@@ -125,12 +125,12 @@ HEADLINE: tuple[HeadlineFigure, ...] = (
 
 
 def memory_first(figures: Iterable[HeadlineFigure]) -> list[HeadlineFigure]:
-    """As tables have them: a narrow terminal has no room for the last, and memory is what jobs fail for."""
+    """The figures in bytes first: a narrow terminal has no room for the last ones, and jobs fail for lack of memory."""
     return sorted(figures, key=lambda figure: figure.unit != "bytes")
 
 
 def requested_amount(figure: HeadlineFigure, requirement: Mapping[str, float]) -> float | None:
-    """What was requested of it, in its own unit; None when nothing was."""
+    """What was requested of the figure's resource, in the unit of the figure; None if nothing was requested."""
     amount = requirement.get(figure.requested)
     return amount * 100 if amount is not None and figure.unit == "percent" else amount
 
@@ -143,10 +143,10 @@ def usage(
     complete: bool = True,
     cpu_span: CpuSpan | None = None,
 ) -> dict[str, Figure]:
-    """The headline figures of a run; what was not measured is not among them.
+    """The headline figures of a run; figures that were not measured are absent.
 
-    With `complete` false, processes of the job go on unseen: CPU time and the like are at least that. The mean CPU is
-    of `cpu_span`, if that is given, else of the wall time.
+    With `complete` false, processes of the job run on unmeasured: CPU time and the like become "at least". The mean CPU
+    is taken over `cpu_span` if that is given, else over the wall time.
     """
     measured = Measured(summary, described, wall_seconds, cpu_span)
     figures = {}
@@ -160,5 +160,5 @@ def usage(
 
 @functools.lru_cache(maxsize=64)
 def _rows_with(keys: tuple[str, ...]) -> list[HeadlineFigure]:
-    """The figures that a run with these measurements may have: the same for all blocks of a program."""
+    """The figures that a run with these measurements may have. Cached: all blocks of a program have the same."""
     return [row for row in HEADLINE if row.reduce is not None or not set(keys).isdisjoint(row.sources)]

@@ -1,4 +1,4 @@
-"""How a run ended, from what the kernel and jobmeter know of it."""
+"""How a run ended, by what the kernel reports and what jobmeter did."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def outcome(wait_status: int | None, *, ended_by: Status | None, oom_kills: int) -> Outcome:
     """The outcome of a job whose main process ended with `wait_status` (None: unknown).
 
-    `ended_by` is `timeout`, `oom` or `cancelled` when jobmeter ended it, or handed on the
-    signal that did. `oom_kills` is the kernel's own count for this job: an exit code
-    of 137 alone says nothing.
+    `ended_by` is `timeout`, `oom` or `cancelled` if jobmeter ended the job, or forwarded the
+    signal that ended it. `oom_kills` is the kernel's own count for this job: an exit code
+    of 137 alone proves nothing.
     """
     if wait_status is None:
         return Outcome(ended_by or Status.LOST)
@@ -69,14 +69,14 @@ def in_words(result: Outcome) -> str:
         Status.TIMEOUT: "stopped at its runtime limit",
         Status.CANCELLED: "cancelled",
         Status.LOST: "lost: its end is unknown",
-        Status.DETACHED: "detached (it went on)",
+        Status.DETACHED: "detached (still running)",
         Status.RUNNING: "still running",
     }[result.status]
     return f"{phrase} ({how})" if result.signal is not None or result.exit_code is not None else phrase
 
 
 def without_shepherd(record: Record) -> str:
-    """One phrase for people: that the job's shepherd was killed and what is unknown so; empty if it was not."""
+    """One phrase for people: that the job's shepherd was killed, and what is unknown therefore; empty if it was not."""
     if not record["provenance"].get("shepherd_killed"):
         return ""
     ended = record["outcome"]

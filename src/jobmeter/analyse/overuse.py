@@ -1,13 +1,13 @@
 """The rule of over-use: whether a run used more than it requested.
 
-`check`, `show`, the summaries of `run` and of workflows, and `size` all go by `judge`; `store.query.overuse` selects in
-SQL a superset of the runs that it finds. A run used more than it requested of
+`check`, `show`, the summaries of `run` and of workflows, and `size` all use `judge`; `store.query.overuse` selects in
+SQL a superset of the runs that `judge` finds. A run used more than it requested of
 
     memory    when its peak is above the request by 1 % or more, or it ran out of the memory that it requested
     runtime   when its wall time is above the request by 1 % or more, or it was stopped there
-    GPUs      when it had processes on more of them
-    CPUs      when its mean or a peak is above the request by more than the accounts of CPU time can be wrong, and the
-              kernel did not enforce the request as a limit
+    GPUs      when it had processes on more GPUs than it requested
+    CPUs      when its mean or a peak is above the request by more than the error of CPU time figures, and the kernel
+              did not enforce the request as a limit
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from jobmeter.light_typing import NamedTuple
 from jobmeter.model import Quality
 
 LEAST_OVER = 1.0
-"""Percent above the request from which on it is over-use; `check --min-over` sets another."""
+"""Percent above the request from which on usage is over-use; `check --min-over` sets another."""
 SHORTEST_OVER = 0.1
-"""Seconds of CPU time beyond what was requested; less is the start and the end of a run, not its work."""
+"""Seconds of CPU time above the request; less comes from the start and the end of a run, not from its work."""
 MEAN_OVER = 1.02
-"""Accounts of CPU time agree to within 2 %: a mean that is closer to what was requested is not above it."""
+"""Sources of CPU time agree to within 2 %: a mean that is closer to the request is not above it."""
 PEAK_OVER = 1.1
-"""A CPU limit hands out its share every 100 ms: in the second of a peak there may be eleven shares instead of ten."""
+"""A CPU limit grants its quota every 100 ms: the second of a peak may contain eleven quotas instead of ten."""
 TICK_LAG = 5.0
-"""Percent of one CPU by which a peak may be too high besides, for each CPU that was requested."""
+"""Percent of one CPU by which a peak may be too high in addition, for each requested CPU."""
 _SPAN = 1.0
-"""Seconds that a peak of CPU is taken over, or more (`collectors.rate`)."""
+"""Seconds: the least time that a peak of CPU is taken over (`collectors.rate`)."""
 _OWN_LIMIT = 0.8
-"""Share of what was requested below which an exact peak did not meet it: another limit was met."""
+"""Share of the request. A run that ended at a limit with an exact peak below this met another limit."""
 
 
 class Verdict(NamedTuple):
-    """What a run used of one resource, against what it requested."""
+    """What a run used of one resource, compared with what it requested."""
 
     resource: Resource
-    requested: float  # in the unit of what was used
+    requested: float  # in the unit of `used`
     used: float
     at_least: bool  # it used that or more
     is_over: bool
-    cause: str | None  # it met its limit, and this is how it ended
+    cause: str | None  # how the run ended, if it met its limit
 
     @property
     def percent(self) -> float:
@@ -52,13 +52,13 @@ class Verdict(NamedTuple):
 
 
 def judge(run: StoredRun, resource: Resource, min_over: float = LEAST_OVER) -> Verdict | None:
-    """Whether the run used more of the resource than it requested; None when either is not known."""
+    """Whether the run used more of the resource than it requested; None if either is not known of this run alone."""
     amount, used = run.get(resource.requested), used_amount(run, resource)
     if not amount:
         return None
     requested = amount * resource.each
     if met_limit(run, resource):
-        # It would have used more: by how much is not known.
+        # The run would have used more: how much more is not known.
         return Verdict(resource, requested, max(used or 0, requested), True, True, resource.cause)
     if used is None or is_shared(run, resource):
         return None
@@ -79,7 +79,7 @@ def percent_over(used: float, requested: float) -> float:
 
 
 def used_amount(run: StoredRun, resource: Resource) -> float | None:
-    """What the run is known to have used, in the unit of the resource; of CPU its peak, or its mean if that is all."""
+    """What the run is known to have used, in the unit of the resource; for CPU its peak, else its mean."""
     used: float | None = run.get(resource.used)
     return run.get("cpu_mean_percent") if used is None and resource is CPU else used
 
@@ -87,7 +87,7 @@ def used_amount(run: StoredRun, resource: Resource) -> float | None:
 def is_at_least(run: StoredRun, resource: Resource) -> bool:
     """Whether a run may have used more than is known.
 
-    A peak of CPU that is the mean is one: the run was too short for a rate (`analyse.headline`).
+    If its CPU peak is the mean, it may: the run was too short for a rate (`analyse.headline`).
     """
     if resource is CPU and run.get("cpu_mean_percent") == used_amount(run, CPU) is not None:
         return True
@@ -97,15 +97,15 @@ def is_at_least(run: StoredRun, resource: Resource) -> bool:
 
 
 def is_shared(run: StoredRun, resource: Resource) -> bool:
-    """Whether what is known is not of the run alone, so that it may have used less."""
+    """Whether the figure is not of the run alone, so that the run may have used less."""
     return bool(resource.quality) and run.get(resource.quality) == Quality.SHARED.value
 
 
 def met_limit(run: StoredRun, resource: Resource) -> bool:
-    """Whether a run ended because it met what it requested.
+    """Whether a run ended because it reached the amount that it requested.
 
-    One can also run out of memory under the limit of a container around it, or of the machine. A peak that was sampled
-    does not say: what met the limit may have come and gone between two samples.
+    A run can also run out of memory at the limit of a container around it, or of the machine. A sampled peak cannot
+    exclude that the request was met: what met it may have come and gone between two samples.
     """
     amount, used = run.get(resource.requested), run.get(resource.used)
     if not amount or run.get("status") != resource.met_by:
@@ -115,21 +115,21 @@ def met_limit(run: StoredRun, resource: Resource) -> bool:
 
 
 def is_over_cpus(run: StoredRun, requested: float) -> bool:
-    """Whether a run used more than the CPUs it requested; never where the kernel enforced them."""
+    """Whether a run used more CPUs than it requested; False if the kernel enforced the request."""
     return CPU.key not in run.get("enforced", ()) and uses_more_cpus(run, requested)
 
 
 def uses_more_cpus(run: StoredRun, cpus: float) -> bool:
-    """Whether a run is sure to have used more than so many CPUs, whichever moments its CPU time was read at.
+    """Whether a run certainly used more than `cpus` CPUs, no matter when its CPU time was read.
 
-    Of two things one must hold:
+    One of two conditions must hold:
 
-    - Its mean is above them, by more than accounts of CPU time differ (`MEAN_OVER`) and by `SHORTEST_OVER` at least.
-      The mean is the CPU time of the whole run over its wall time: gaps between readings have no part in it.
-    - A peak is further above them than a limit around the job and counters that lag behind can make it. A peak is the
-      CPU time between two readings over the time between them, a second or more, and never too high for late readings
-      (`collectors.rate`). But a limit that others set lets through one share more than its rate (`PEAK_OVER`), and the
-      kernel adds to a counter once a tick: what a reading missed of each CPU the next one finds (`TICK_LAG`). A run
+    - Its mean is above `cpus`, by more than sources of CPU time differ (`MEAN_OVER`) and by more than `SHORTEST_OVER`.
+      The mean is the CPU time of the whole run over its wall time: gaps between readings do not affect it.
+    - A peak is further above `cpus` than a limit around the job and lagging counters can explain. A peak is the CPU
+      time between two readings over the time between them, a second or more; late readings never make it too high
+      (`collectors.rate`). But a limit that others set lets through one quota more than its rate (`PEAK_OVER`), and the
+      kernel adds to a counter once a tick: what one reading misses of each CPU, the next includes (`TICK_LAG`). A run
       shorter than a second has no such peak.
     """
     limit = 100 * cpus
@@ -142,10 +142,10 @@ def uses_more_cpus(run: StoredRun, cpus: float) -> bool:
 
 
 def needed_cpus(run: StoredRun, step: float | None = None) -> float:
-    """The fewest CPUs that are enough for the run; of one within its request, never more than that.
+    """The fewest CPUs that are enough for the run; if it stayed within its request, never more than that.
 
-    They are counted in steps: whole CPUs, or tenths where a part of one is requested. Here no limit lets through a
-    share more: a job shall have what it used. A whole CPU more is advised only if it is sure to be used.
+    They are counted in steps: whole CPUs, or tenths if a fraction is requested. In tenths there is no allowance for
+    limits: a job shall have all that it used. Another whole CPU is added only if it was certainly used.
     """
     step = cpu_step(run.get(CPU.requested)) if step is None else step
     most = max(run.get("cpu_peak_percent") or 0.0, run.get("cpu_mean_percent") or 0.0) / 100
@@ -160,5 +160,5 @@ def needed_cpus(run: StoredRun, step: float | None = None) -> float:
 
 
 def cpu_step(requested: float | None) -> float:
-    """What a request of CPUs is rounded to: fractions stay fractions."""
+    """The step that a request of CPUs is rounded to: a tenth if the request is a fraction, else a whole CPU."""
     return 1.0 if requested is None or requested == int(requested) else 0.1

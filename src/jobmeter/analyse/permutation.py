@@ -4,7 +4,7 @@ If the groups did not differ, every way of dealing the values out to them would 
 observed. The share of deals that differ as much is the p-value. The same deals give the interval: a deal
 that swaps some values of A for some of B is as extreme as the one observed exactly when B is `r` times A,
 with `r` the ratio of the sums that were swapped (Tritchler 1984, J. Am. Stat. Assoc. 79, 200). The
-middle 95 % of these ratios are the ratios that the test does not reject, so the two never disagree.
+middle 95 % of these ratios are the ratios that the test does not reject, so p-value and interval never disagree.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import NamedTuple
 
 CONFIDENCE = 0.95
 _EXACT = 20_000
-"""Up to so many deals all are looked at; 8 and 8 values have 12,870."""
+"""Up to this number of deals, all are computed; two groups of 8 values have 12,870."""
 _DRAWS = 5_000
 _SEED = 20_001
 _MANY = 50
-"""With more values than this in both groups the means are normally distributed, and no deals are needed."""
+"""With more values than this in both groups, the means count as normally distributed, and no deals are needed."""
 
 
 class Evidence(NamedTuple):
-    """What can be said of B against A."""
+    """The result of the test of B against A."""
 
     p: float  # two-sided
     interval: tuple[float, float] | None  # of the ratio of the means, B to A; None where A is zero
@@ -43,7 +43,7 @@ def evidence(a: Sequence[float], b: Sequence[float]) -> Evidence | None:
 
 
 def _of_deals(a: Sequence[float], b: Sequence[float]) -> Evidence:
-    """The groups are put small first, since a deal is known by what the small one gets."""
+    """The evidence from deals. The smaller group comes first, since what it gets determines the deal."""
     small, large, turned = (a, b, False) if len(a) <= len(b) else (b, a, True)
     count, pool, whole = len(small), [*small, *large], math.fsum(small)
     swaps = []
@@ -61,13 +61,16 @@ def _of_deals(a: Sequence[float], b: Sequence[float]) -> Evidence:
         at_most += taken - given <= slack
         at_least += taken - given >= -slack
         swaps.append((taken, given) if turned else (given, taken))
-    deals = len(swaps) + 1  # the one observed is among them
+    deals = len(swaps) + 1  # with the observed one
     p = min(1.0, 2 * min(at_most + 1, at_least + 1) / deals)
     return Evidence(p, _middle(swaps, deals))
 
 
 def _middle(swaps: list[tuple[float, float]], deals: int) -> tuple[float, float] | None:
-    """The ratios that are not rejected: those beyond which fewer than 2.5 % of the deals lie on either side."""
+    """The interval of ratios that are not rejected: less than 2.5 % of the deals lie beyond either end of it.
+
+    None if a ratio is negative or undefined.
+    """
     if not all(given > 0 and taken >= 0 for given, taken in swaps):
         return None
     ratios = sorted(taken / given for given, taken in swaps)
@@ -85,13 +88,13 @@ def _all_or_some(count: int, size: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _deals(count: int, size: int) -> Iterator[tuple[int, ...]]:
-    """What the first group gets in each deal but the one observed, as indexes of the pool."""
+    """What the first group gets in each deal except the observed one, as indexes of the pool."""
     original = set(range(count))
     return (deal for deal in _all_or_some(count, size) if not original.issuperset(deal))
 
 
 def _of_means(a: Sequence[float], b: Sequence[float]) -> Evidence:
-    """Welch's test with the normal distribution, and the interval of the ratio by the logarithm's error."""
+    """Welch's test with the normal distribution, and the interval of the ratio by the error of its logarithm."""
     mean_a, mean_b = fmean(a), fmean(b)
     square_a, square_b = variance(a, mean_a) / len(a), variance(b, mean_b) / len(b)
     error = math.sqrt(square_a + square_b)

@@ -1,4 +1,4 @@
-"""Whether runs can be taken together: figures of one tool, and a name that stands for one command."""
+"""Whether runs can be pooled: their figures must be of one tool, and a name must stand for one command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def sources_of(runs: Iterable[StoredRun]) -> list[str]:
 def notes_on_commands(runs: Iterable[StoredRun]) -> list[str]:
     """A line for each name under which different commands ran: their figures are not those of one job.
 
-    Jobs of workflows are left out, and what other tools recorded: there one name is meant for many commands.
+    Jobs of workflows and runs that other tools recorded are left out: there, one name is meant for many commands.
     """
     commands: dict[str, set[str]] = {}
     for run in runs:

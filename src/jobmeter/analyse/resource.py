@@ -14,9 +14,9 @@ class Resource(NamedTuple):
     unit: str
     field: str  # of a requirement
     requested: str  # the field with what was requested
-    each: float  # of the unit, in one of what was requested
+    each: float  # how many of the unit are in one of the request: 100 percent in one CPU
     used: str  # the field with what was used
-    quality: str  # the field with how far to trust that; "" when it is sure
+    quality: str  # the field with the quality of that; "": there is none
     met_by: Status | None  # the status of a run that met this limit
     cause: str  # the same in words
 
@@ -35,5 +35,5 @@ GPU_MEMORY = Resource(
     "GPU memory", "gpu_memory", "bytes", "gpu_memory_bytes", "requirement_gpu_memory_bytes", 1, "gpu_memory_peak_bytes",
     "", None, "",
 )  # fmt: skip
-"""What a GPU must have: advised where it was measured. No run requests it."""
+"""The memory that a GPU must have: it is advised if it was measured. No run requests it."""
 RESOURCES = (MEMORY, CPU, RUNTIME, GPU)

@@ -1,4 +1,4 @@
-"""Figures of runs that were measured in different ways, from one source on both sides: else they cannot be compared."""
+"""Figures from one source on both sides, for runs measured in different ways: others cannot be compared."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SOURCES = {
     for figure in HEADLINE
     if figure.in_compare and figure.statistic in ("total", "peak")
 }
-"""Headline figure → what of a measurement it is, and the measurements it can be of, the best first."""
+"""Headline figure → its statistic, and the measurements it can be taken from, the best first."""
 _LITTLE_CACHE = 0.02
 
 FIGURES = tuple(_SOURCES)
 
 
 class SameSource(NamedTuple):
-    """The values of one figure, run by run."""
+    """The values of one figure, one per run, all from one source."""
 
     source: str
     a: list[float]
@@ -31,12 +31,12 @@ class SameSource(NamedTuple):
 
 
 class NoCommonSource(NamedTuple):
-    a: str  # where the figures of one side are from
+    a: str  # the sources of the figure on side A
     b: str
 
 
 def from_same_source(a: Sequence[Record], b: Sequence[Record], figure: str) -> SameSource | NoCommonSource | None:
-    """A figure of both sides, of one measurement; None when a side does not have it at all."""
+    """The values of a figure on both sides, from one measurement; None if a side does not have the figure at all."""
     sources_a, sources_b = _sources(a, figure), _sources(b, figure)
     if not sources_a or not sources_b:
         return None
@@ -50,7 +50,7 @@ def from_same_source(a: Sequence[Record], b: Sequence[Record], figure: str) -> S
 
 
 def comparable_values(record: Record, figure: str) -> dict[str, float]:
-    """A figure of one run by every measurement that has it, the best first: for runs that are not all there yet."""
+    """A figure of one run by each comparable measurement, the best first: to compare with runs that come later."""
     field, keys = _SOURCES[figure]
     return {
         key: float(measured(record, key)[field])
@@ -64,9 +64,10 @@ def _sources(records: Sequence[Record], figure: str) -> list[str]:
 
 
 def _is_comparable(key: str, records: Sequence[Record]) -> bool:
-    """Whether the figures can be compared.
+    """Whether the values of this measurement can be compared across these runs.
 
-    A cgroup's peak counts page cache, which is charged to the first reader of a file. perf may have been stopped early.
+    The peak of a cgroup counts page cache, which is charged to the first reader of a file: there must be hardly any.
+    perf may have been stopped early.
     """
     if key.startswith("perf_"):
         return not any(

@@ -1,7 +1,7 @@
-"""What a run waited for: where its time went, and what of that is worth reporting.
+"""What a run waited for: how its time was spent, and the findings on that.
 
-With a cgroup of version 2 the kernel counts the time in which some process waited (PSI); else there is what the
-scheduler counts for each thread, and what was seen of waits for a disk. Nothing is said of memory then.
+With a cgroup of version 2 the kernel counts the time in which some process waited (PSI). Else there are the waits that
+the scheduler counts for each thread, and the observed waits for a disk; waits for memory are then not known.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 _SHORTEST = 2.0
-"""Seconds of a run below which no finding is made of its waits."""
+"""Seconds. A shorter run has no findings about its waits."""
 _MUCH = 0.2
 """Share of the time from which on a wait is reported."""
 _ALL = 0.8
-"""Share of the CPUs that a job must use itself for its threads to wait for one another, and not for other jobs."""
+"""Share of the CPUs. If the job uses this much, its threads wait for one another; if less, for other jobs."""
 _FAULTS = 50.0
-"""Page faults a second that waited for a disk, from which on a job that was swapped out is said to swap."""
+"""Major page faults a second, from which on a job with swapped-out memory is reported as swapping."""
 _SWAPPED = 0.05
-"""Share of its memory that was swapped out."""
+"""Share of the job's memory that must be swapped out for that."""
 _GPU_IDLE, _CPU_FULL = 50.0, 90.0
-"""Percent: a GPU that works less, beside a CPU that works more, waits for it."""
+"""Percent. A GPU that is busy for less than the first waits for the CPU, if the CPU is busy for the second or more."""
 
 
 def time_split(record: Record) -> dict[str, float]:
-    """Shares of the wall time, which add up to 1: running, runnable, disk, memory, idle; empty where not known.
+    """Shares of the wall time, which add up to 1: running, runnable, disk, memory, idle; empty if not known.
 
-    Of a job with several processes, it is what any of them did: a disk is waited for while none runs.
+    A job with several processes counts as one: time in which one waited for memory or a disk comes first, as if none
+    had run at that time.
     """
     wall, cpu = record.get("wall_seconds") or 0.0, figure_value(record, "cpu_seconds")
     waited, disk, memory = _waits(record)
@@ -64,7 +65,7 @@ def _waits(record: Record) -> tuple[float | None, float | None, float | None]:
 
 
 def stall_findings(record: Record) -> list[Finding]:
-    """Nothing of a short run, nor of what was not measured."""
+    """The findings about waits; none for a short run, nor about what was not measured."""
     wall = record.get("wall_seconds") or 0.0
     if wall < _SHORTEST:
         return []
@@ -78,7 +79,7 @@ def stall_findings(record: Record) -> list[Finding]:
 
 
 def _waits_for_cpu(record: Record, wall: float) -> list[Finding]:
-    """Threads that had no CPU: too many of its own, or other jobs."""
+    """A finding if threads waited for a CPU, because the job has too many of them or because of other jobs."""
     delay = measured(record, "proc_run_delay_seconds").get("total")
     used, cpus = figure_value(record, "cpu_seconds"), _cpus(record)
     if delay is None or used is None or not cpus:
@@ -97,7 +98,7 @@ def _waits_for_cpu(record: Record, wall: float) -> list[Finding]:
 
 
 def _cpus(record: Record) -> float:
-    """The CPUs that it could use."""
+    """The CPUs that the job could use; 0 if not known."""
     requested = record["requirement"].get("cpus") if "cpus" in record.get("enforced", []) else None
     return requested or record.get("host", {}).get("cpus", 0)
 
@@ -113,7 +114,7 @@ def _swapping(record: Record, wall: float) -> list[Finding]:
 
 
 def _gpu_waits(record: Record) -> list[Finding]:
-    """A GPU that works little beside a CPU that works all the time."""
+    """A finding if the GPU works little while the CPU works all the time."""
     wall, busy, cpu = (
         record.get("wall_seconds") or 0.0,
         figure_value(record, "gpu_seconds"),

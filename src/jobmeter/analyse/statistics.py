@@ -1,4 +1,4 @@
-"""What many runs have in common: quantiles, totals, and how well they used what they requested."""
+"""Statistics of groups of runs: quantiles, totals, and how well they used what they requested."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GIB = 2.0**30
 _ENERGY = ("energy_joules", "gpu_seconds")
 
 RunFigures = tuple[Any, ...]
-"""Of one run: its group, its source, then FIGURES in their order; None is "not measured" or "not requested"."""
+"""One run: its group, its source, then FIGURES in their order; None: not measured, or not requested."""
 FIGURES = tuple(
     dict.fromkeys(("status", "wall_seconds", "cpu_seconds", "memory_mean_bytes", "requirement_cpus", *_ENERGY, *SPREAD))
 )
@@ -60,19 +60,19 @@ Spread = dict[str, float]
 
 class GroupStatistics(NamedTuple):
     group: str | None  # None: runs without the label
-    source: str  # figures of different tools are never of one group
+    source: str  # figures of different tools are never in one group
     totals: GroupTotals
     spreads: dict[str, Spread]
 
 
 def position(count: int, level: float) -> tuple[int, float]:
-    """Where the quantile lies in `count` sorted values: an index, and the way from there to the next."""
+    """The position of a quantile in `count` sorted values: an index, and the fraction of the way to the next."""
     place = (count - 1) * level
     return int(place), place - int(place)
 
 
 def quantile(ordered: Sequence[float], level: float) -> float:
-    """The quantile of sorted values, between two of them by straight interpolation (numpy's default)."""
+    """The quantile of sorted values, by linear interpolation between two of them (numpy's default)."""
     index, part = position(len(ordered), level)
     value = ordered[index]
     return value + (ordered[index + 1] - value) * part if part else value
@@ -112,7 +112,7 @@ def total(columns: Mapping[str, Sequence[Any]]) -> GroupTotals:
 
 
 def together(parts: Sequence[GroupTotals]) -> GroupTotals:
-    """The totals of all groups."""
+    """The totals over all groups."""
     columns = list(zip(*parts)) or [()] * len(GroupTotals._fields)
     counts = [sum(column) for column in columns[:3]]
     return GroupTotals(counts[0], counts[1], counts[2], *(_sum(column) for column in columns[3:]))
@@ -124,7 +124,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def group(figures: Iterable[RunFigures]) -> list[GroupStatistics]:
-    """The statistics of each group and source, those of most runs first."""
+    """The statistics of each group and source, those with most runs first."""
     groups: dict[tuple[str | None, str], list[RunFigures]] = {}
     for run in figures:
         key = (run[0], run[1])
@@ -146,7 +146,7 @@ def most_first(groups: Iterable[GroupStatistics]) -> list[GroupStatistics]:
 
 
 def rates(totals: GroupTotals, factors: Factors = NO_FACTORS) -> dict[str, float]:
-    """What follows from the sums: counts, success rate, hours, energy, efficiency, costs; absent where unmeasured."""
+    """Counts, success rate, hours, energy, efficiency and costs, derived from the sums; absent if not measured."""
     values: dict[str, float] = {"runs": totals.runs}
     if totals.ended:
         values["success_rate"] = totals.completed / totals.ended
@@ -167,6 +167,6 @@ def rates(totals: GroupTotals, factors: Factors = NO_FACTORS) -> dict[str, float
 
 
 def rounded_rates(totals: GroupTotals, factors: Factors = NO_FACTORS) -> dict[str, float]:
-    """The rates as they are printed for programs."""
+    """The rates, rounded as they are printed for programs."""
     values = rates(totals, factors)
     return {name: value if isinstance(value, int) else round(value, 6) for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""One stored run, as a row of the index has it: what the rules, `size` and the commands that list runs work on."""
+"""A stored run as a row of the index: the input of the rules, of `size` and of the commands that list runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ StoredRun = Mapping[str, Any]
 
 
 def of_record(record: Record) -> StoredRun:
-    """The figures, requests and limits of a record, by the names that the index has for them."""
+    """The figures, requests and limits of a record, under the names that they have in the index."""
     usage, outcome = record["usage"], record["outcome"]
     run = {
         "id": record["id"],

@@ -10,7 +10,7 @@ _MOST_TERMS = 10_000
 
 
 def cdf(value: float, freedom: float) -> float:
-    """The chance of a value below `value`. ValueError unless `freedom` is above 0."""
+    """The probability of a value below `value`. Raises ValueError unless `freedom` is above 0."""
     if freedom <= 0:
         raise ValueError(f"{freedom} degrees of freedom")
     beyond = 0.0 if isinf(value) else beta(freedom / (freedom + value * value), freedom / 2, 0.5) / 2
@@ -18,7 +18,10 @@ def cdf(value: float, freedom: float) -> float:
 
 
 def quantile(level: float, freedom: float) -> float:
-    """The value below which a share `level` lies. ValueError unless 0 < `level` < 1 and `freedom` is above 0."""
+    """The value below which the share `level` of the distribution lies.
+
+    Raises ValueError unless 0 < `level` < 1 and `freedom` is above 0.
+    """
     if not 0 < level < 1:
         raise ValueError(f"a quantile lies between 0 and 1, not at {level}")
     if level < 0.5:
@@ -45,7 +48,7 @@ def beta(x: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """Lentz's method."""
+    """The continued fraction, by Lentz's method."""
     c = 1.0
     d = 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     result = d

@@ -1,4 +1,4 @@
-"""A study: many trials of one thing, what each cost and how good it was. Pure: trials in, figures out."""
+"""A study of many trials: what each trial cost and how good it was. Pure functions: trials in, figures out."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from jobmeter.model import Status
 
 _GIB, _HOUR = 1 << 30, 3600
 _ENOUGH_TRIALS = 3
-"""Others that must have reported by then, to see that a trial is worse than most."""
+"""Other trials that must have reported a value by then, before a trial can be called worse than most."""
 _SOME_TIME = 0.1
-"""The share of the usual length of a trial that it has to show what it is worth."""
+"""A trial is not stopped before this share of the median wall time."""
 
 
 class Trial(NamedTuple):
@@ -28,8 +28,8 @@ class Trial(NamedTuple):
     memory_peak_bytes: float | None = None
     memory_mean_bytes: float | None = None
     gpus: float | None = None
-    value: float | None = None  # the metric, at last
-    points: tuple[tuple[float, float], ...] = ()  # seconds since its start, and the metric then
+    value: float | None = None  # the final value of the metric
+    points: tuple[tuple[float, float], ...] = ()  # (seconds since its start, value of the metric)
 
     @property
     def core_hours(self) -> float:
@@ -62,12 +62,12 @@ class Ranked(NamedTuple):
     """A trial on the leaderboard."""
 
     trial: Trial
-    gain_per_core_hour: float | None  # how much better than the median trial, for each core-hour; None: it is not
-    is_efficient: bool  # no other trial is both better and cheaper
+    gain_per_core_hour: float | None  # improvement over the median trial per core-hour; None: it is not better
+    is_efficient: bool  # every trial that ranks above it cost more
 
 
 class EarlyStop(NamedTuple):
-    """A trial that was worse than most of the others when it had run so long, and did not become one of the best."""
+    """A trial that was worse than most of the others after `seconds`, and did not end in the better half."""
 
     trial: Trial
     seconds: float
@@ -77,14 +77,14 @@ class EarlyStop(NamedTuple):
 class Study(NamedTuple):
     total: Totals
     completed: Totals
-    failures: dict[str, Totals]  # by status, those that did not complete
+    failures: dict[str, Totals]  # status → the trials that ended with it; without completed ones
     costliest: list[Trial]
     ranking: list[Ranked]  # best first; of trials that completed and have the metric
     early_stops: list[EarlyStop]
 
 
 def study_of(trials: Sequence[Trial], *, maximize: bool, costliest: int) -> Study:
-    """The study of trials that have ended."""
+    """Analyse the trials of a study; all of them must have ended."""
     failures: dict[str, list[Trial]] = {}
     for trial in trials:
         if not trial.is_completed:
@@ -112,7 +112,7 @@ def totals(trials: Sequence[Trial]) -> Totals:
 
 
 def rank(trials: Sequence[Trial], *, maximize: bool) -> list[Ranked]:
-    """Best first, equal ones by what they cost. All have a value."""
+    """Rank trials: best first, equal ones by cost. All must have a value."""
     if not trials:
         return []
     sign = 1.0 if maximize else -1.0
@@ -130,7 +130,7 @@ def rank(trials: Sequence[Trial], *, maximize: bool) -> list[Ranked]:
 def early_stops(ranked: Sequence[Trial], *, maximize: bool) -> list[EarlyStop]:
     """The trials that the median rule would have stopped, best first; none of them is in the better half at the end.
 
-    A trial is stopped at the first value that is worse than the median of the best that the others had by that time.
+    A trial is stopped at the first time when its best value so far is worse than the median of the others' best so far.
     """
     curves = {trial.id: _best_so_far(trial, maximize=maximize) for trial in ranked if len(trial.points) > 1}
     if not curves:
@@ -149,7 +149,7 @@ def early_stops(ranked: Sequence[Trial], *, maximize: bool) -> list[EarlyStop]:
 
 class _Curve(NamedTuple):
     seconds: list[float]
-    best: list[float]  # of all values until then
+    best: list[float]  # the best of all values up to that time
 
     def at(self, moment: float) -> float | None:
         place = bisect_right(self.seconds, moment)

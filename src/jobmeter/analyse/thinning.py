@@ -1,4 +1,4 @@
-"""Fewer points for a curve that looks the same: no peak and no trough is lost."""
+"""Reduce the points of a curve so that it looks the same: no peak and no trough is lost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 def thin(low: Sequence[float | None], high: Sequence[float | None], most: int) -> list[int]:
-    """The indexes to keep, in order, about `most` of them, of a band between `low` and `high`.
+    """The indexes of the points to keep, in order, about `most` of them, for a band between `low` and `high`.
 
-    The points are cut into equal stretches; of each the lowest and the highest stay, and one that is
-    missing (None), so that a gap stays a gap. The first and the last point always stay.
-    For a single curve give it twice.
+    The points are cut into equal stretches. Of each, the lowest and the highest point are kept, and the first of
+    adjacent missing points (None), so that a gap stays a gap. The first and the last point are always kept.
+    For a single curve, pass it twice.
     """
     count = len(high)
     if count <= max(most, 2):

@@ -1,4 +1,4 @@
-"""What windows say: of CPU, memory and processes over time, and of a run that has no record yet."""
+"""What follows from windows: CPU, memory and processes over time, and the summary of a run without a record yet."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from jobmeter.light_typing import Any, NamedTuple
 from jobmeter.model import Gauge, Kind
 
 _COUNTERS = tuple(key for key in CPU_SECONDS if not key.startswith("rusage_"))
-"""rusage reports everything at the end: in its window it would be a rate that never was."""
+"""Without rusage, which reports everything at the end: its window would show a rate that never was."""
 _MOST_LABELS = 20
 _MORE, _TICK = 1.05, 0.05
-"""CPU time that is more than this, times and plus another, is not the same: counters of /proc lag behind by ticks."""
+"""CPU time of one source is more than that of another only if it is above `_MORE` times that plus `_TICK` seconds:
+counters of /proc lag behind by ticks."""
 _SHORTEST = 0.1
-"""Seconds of a window below which its CPU time makes no rate: clocks and counters are read one after the other."""
+"""Seconds. CPU time over a shorter window is no rate: clocks and counters are read one after the other."""
 
 
 Counters = dict[str, tuple[float, float]]
-"""Of a run: the end of the last window that made a rate of a counter, and what it grew by since then."""
+"""For each counter of a run: the end of the last window that gave a rate, and the growth since then."""
 _NEVER = (0.0, 0.0)
 
 
 class WindowSample(NamedTuple):
-    """One window, for a curve. None is not measured."""
+    """One window, as a point of curves. None: not measured."""
 
     seconds: float  # since the start of the run, at the window's end
     cpu_percent: float | None  # the mean over the window; 100 is one core
@@ -33,7 +34,7 @@ class WindowSample(NamedTuple):
 
 
 class Sampler:
-    """Takes samples out of windows that have these columns, by the preference of the headline figures."""
+    """Takes samples from windows that have these columns, by the order of sources of the headline figures."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._counter = _first(columns, _COUNTERS)
@@ -49,16 +50,17 @@ class Sampler:
         self._processes = _first(columns, PROCESSES)
 
     def take(self, seconds: float, counters: Counters, values: Sequence[Any]) -> WindowSample:
-        """The sample of a window that ended at `seconds`; `values` in the order of the columns.
+        """The sample of a window that ended at `seconds`; `values` are in the order of the columns.
 
-        `counters` is of the run: fine windows are too short for a rate, and have only the counters that are read often.
+        `counters` is the state of the run, updated here: fine windows are too short for a rate, and have only the
+        counters that are read often.
         """
         cpu = memory = processes = None
         if self._counter is not None:
             since, before = counters.get(self._counter_key, _NEVER)
             used, lasted = before + values[self._counter], seconds - since
             if self._other is not None:
-                # Both are of the same time only where both were in the window before.
+                # Both cover the same time only if both were in the window before.
                 since_other, before = counters.get(self._other_key, _NEVER)
                 other = before + values[self._other] if since_other == since else 0.0
                 counters[self._other_key] = (seconds, 0.0)
@@ -99,7 +101,7 @@ def samples(windows: Iterable[tuple[float, Mapping[str, Any]]]) -> list[WindowSa
 def highest_in_shares(points: Sequence[tuple[float, float]], count: int, end: float) -> list[float]:
     """The highest value in each of `count` equal shares of the time until `end`.
 
-    A value holds from the point before it to its own, and the last one to the end.
+    A value holds from the previous point to its own, and the last one to the end.
     """
     shares: list[float] = []
     index = 0
@@ -113,7 +115,7 @@ def highest_in_shares(points: Sequence[tuple[float, float]], count: int, end: fl
 
 
 def _is_numeric(cell: Any) -> bool:
-    """Whether it is of a gauge or a counter; of a key that its run does not describe, it may be anything."""
+    """Whether the cell is of a gauge or a counter. If the run does not describe its key, the cell may be anything."""
     parts = cell if isinstance(cell, list) and len(cell) == 2 else [cell]
     return all(isinstance(part, (int, float)) for part in parts)
 
@@ -128,9 +130,9 @@ def _first(columns: Sequence[str], keys: Sequence[str]) -> int | None:
 
 
 def summarise(windows: Iterable[tuple[float, Mapping[str, Any]]], described: Described) -> Summary:
-    """The `measurements` of a record, from `(seconds, cells)` of windows alone; they keep no p95 and no minimum."""
+    """The `measurements` of a record, from `(seconds, cells)` of windows alone; windows keep no p95 and no minimum."""
     summary: Summary = {}
-    covered: dict[str, float] = {}  # the end of the last window that has the key, until which its cells reach
+    covered: dict[str, float] = {}  # key → the end of the last window that has it
     for seconds, cells in windows:
         for key, cell in cells.items():
             about = described.get(key)
@@ -144,7 +146,7 @@ def summarise(windows: Iterable[tuple[float, Mapping[str, Any]]], described: Des
 
 
 def _add(entry: dict[str, Any], about: Mapping[str, str], cell: Any, share: float) -> None:
-    """Add a window that is this share of all so far."""
+    """Add the cell of a window to the entry; `share` is the part of the time so far that the window covers."""
     kind = about["kind"]
     if kind == Kind.GAUGE.value:
         peak, mean = level(cell)

@@ -1,8 +1,8 @@
 """The rule of waste: what jobs requested and did not use, and what a smaller request would free.
 
-`check`, `show` and the summaries of `run` and of workflows all go by it. A request is wasted when completed runs of
-some length used less than half of it, by figures that are sure, and enough less could be requested to be worth it. Of
-GPUs, every one that no process was on is wasted. Too much time requested has no cost.
+`check`, `show` and the summaries of `run` and of workflows all use this rule. A request is wasted if completed runs of
+some length used less than half of it, by figures that are sure, and if it can be lowered by enough to be worth a
+change. Every requested GPU without a process on it is wasted. Requesting too much time has no cost.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from jobmeter.model import Quality
 WASTED_BELOW = 0.5
 """A request is wasted when less than this share of it was used."""
 SHORTEST = 10.0
-"""Seconds of a run below which nothing is worth freeing."""
+"""Seconds. What a shorter run requests is not worth freeing."""
 LEAST_MEMORY = 256 * 2**20
 LEAST_CPUS = 1.0
-"""How much less must be enough, to be worth a change."""
+"""The least reduction of a request that is worth a change; `LEAST_CPUS` is also that of GPUs."""
 ROOM = 1.2
-"""What to leave above the most that was used, when other runs are not known. `size` uses the history."""
+"""Factor on the most memory that was used, for a lower request. `size`, which knows other runs, uses the history."""
 _MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
 
 
 class Waste(NamedTuple):
     """A job that could request less."""
 
-    name: str  # the step's, which all jobs of a sweep share
+    name: str  # of the step, which all jobs of a sweep share
     resource: Resource
     runs: int
     requested: float  # bytes, CPUs or GPUs
-    used: float  # at most
-    less: float  # than requested
+    used: float  # the most of all runs
+    less: float  # how much less could be requested
     freed: float  # byte-hours, core-hours or GPU-hours a run
 
 
 def wasted_requests(runs: Iterable[StoredRun]) -> list[Waste]:
-    """The most to be freed first, by step.
+    """The wasted requests of each step; of each resource, those that would free most come first.
 
-    Runs that failed, were short or are not sure are left out, except for what they used. A job that met
-    a limit is not advised to request less of anything, nor are those of its sweep.
+    Runs that failed, were short or have unsure figures are not counted, but what they used is. A job that met
+    a limit is not advised to request less of anything, nor are the other jobs of its sweep.
     """
     groups: dict[tuple[str, Resource, float], list[StoredRun]] = {}
     short_of = set()
@@ -81,7 +81,7 @@ def _needed(resource: Resource, used: float, runs: Sequence[StoredRun]) -> float
 
 
 def _may_be_more(run: StoredRun, resource: Resource) -> bool:
-    """Whether the figure itself is "at least"; a peak of CPU that is the mean is sure enough here."""
+    """Whether the figure itself is "at least". A CPU peak that is only the mean is sure enough here."""
     return is_at_least(run, resource) if resource is GPU else run.get(resource.quality) == Quality.AT_LEAST.value
 
 

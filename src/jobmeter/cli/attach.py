@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _measure(options: argparse.Namespace, on_sample: Callable[[Sample], None]) -> tuple[Record, str | None]:
-    """Measure until the job ends, or a signal ends the measurement: the record, and where its journal is."""
+    """Measure until the job ends or a signal ends the measurement. Returns the record and the path of its journal."""
     session = Session(job_of(options), measure_options(options), warn=warn, on_sample=on_sample)
     check_report(options.report)
     session.prepare()
@@ -71,7 +71,7 @@ def _measure(options: argparse.Namespace, on_sample: Callable[[Sample], None]) -
 
 
 def _progress_line(subject: str, sample: Sample) -> str:
-    """`process 123: 12 s, CPU 98 %, memory 1.2 GiB (Ctrl-C ends the measurement)`."""
+    """`measuring process 123: 12 s, CPU 98 %, memory 1.2 GiB (Ctrl-C ends the measurement)`."""
     parts = [text(round(sample.seconds), "seconds")]
     for heading, keys, unit in (("CPU", CPU_PERCENT, "percent"), ("memory", MEMORY_MEAN, "bytes")):
         value = next((sample.values[key] for key in keys if isinstance(sample.values.get(key), (int, float))), None)

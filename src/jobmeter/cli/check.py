@@ -1,4 +1,4 @@
-"""`jobmeter check`: what runs used against what they requested."""
+"""`jobmeter check`: compares what runs used with what they requested."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CheckResult(NamedTuple):
 
     @property
     def failed(self) -> int:
-        """Jobs that failed for another reason than a limit; of very many runs not all such rows were fetched."""
+        """The number of jobs that failed for another reason than a limit, also if not all rows were fetched."""
         from jobmeter.store.query.overuse import UNSUCCESSFUL
 
         failures = len(self.checked.failures)
@@ -46,7 +46,7 @@ class CheckResult(NamedTuple):
 
     @property
     def has_several_workflows(self) -> bool:
-        """Whether the number of a job does not identify it."""
+        """Whether the jobs are of several workflow runs: the number of a job alone does not identify it then."""
         runs = {(row.get("workflow"), row.get("workflow_run")) for row in self.runs.rows}
         return len(runs) > 1
 
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
     if options.json:
         _print_json(_object(result, everything=options.all))
     elif rewritten is not None and options.diff:
-        print_rewritten(rewritten, diff=True)  # alone, so that `patch` can read it
+        print_rewritten(rewritten, diff=True)  # and nothing else, so that `patch` can read it
     else:
         _print(result, everything=options.all)
     return 1 if checked.violations and not options.exit_zero else 0
@@ -155,7 +155,7 @@ def _object(result: CheckResult, *, everything: bool) -> dict[str, Any]:
 
 
 def _print_json(answer: dict[str, Any]) -> None:
-    """One object per line. `json_text` with an indent takes seconds for thousands of them."""
+    """Print one object per line. `json_text` with an indent takes seconds for thousands of them."""
     parts = []
     for name, value in answer.items():
         lines = ",\n".join(f"    {json_text(entry)}" for entry in value) if isinstance(value, list) else ""

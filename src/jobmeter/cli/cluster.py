@@ -1,4 +1,4 @@
-"""`jobmeter cluster`: what a cluster reserves beside what it uses, and what to change."""
+"""`jobmeter cluster`: what a cluster reserves and what it uses, and what to change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jobmeter.record.cluster_types import ClusterReport
 
 _IDLE_SAMPLES = 2
-"""How often in a row nothing must run for the cluster to be idle."""
+"""The cluster is idle after this many samples in a row in which nothing runs."""
 
 
 _FIRST_GAP = 0.5
@@ -33,12 +33,12 @@ _FIRST_GAP = 0.5
 
 
 class _Stopping:
-    """Ends watching on a signal, between two samples. A command gets the signal, and is watched to its end."""
+    """Ends the watching on a signal, between two samples. A command gets the signal, and is watched until it ends."""
 
     def __init__(self) -> None:
         self.said = threading.Event()
         self.job: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []  # signals that came before the command was known
+        self._early: list[int] = []  # signals that came before the command had started
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         self.said.set()
@@ -51,7 +51,7 @@ class _Stopping:
             self.job.send_signal(number)
 
     def start(self, command: list[str]) -> subprocess.Popen[bytes]:
-        """Start the command; it gets the signals that came while it was started, too."""
+        """Start the command, and send it the signals that came during its start."""
         self.job = job = _start(command)
         for number in self._early:
             job.send_signal(number)
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
         store=store,
         warn=warn,
     )
-    # Ray prints on stdout what happens to its nodes, which is reported here in another way.
+    # Ray prints events of its nodes on stdout; they are reported here in another way.
     with open(os.devnull, "w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
         monitor.start()
         try:
@@ -105,7 +105,7 @@ def _thresholds(options: argparse.Namespace, settings: Configuration) -> Thresho
 
 
 def _watch(monitor: ClusterMonitor, options: argparse.Namespace) -> int:
-    """Poll until it is enough; returns the exit code."""
+    """Poll until the time is over, the cluster is idle, the command ends or a signal comes. Returns the exit code."""
     stopping = _Stopping()
     before = {number: signal.signal(number, stopping.receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -114,7 +114,7 @@ def _watch(monitor: ClusterMonitor, options: argparse.Namespace) -> int:
         with _display(monitor, options):
             _poll_until(monitor, options, stopping.said)
     except LaunchError as error:
-        # What was seen until then is reported.
+        # The samples until then are still reported.
         warn(str(error))
         return error.exit_code
     finally:
@@ -136,7 +136,7 @@ def _poll_until(monitor: ClusterMonitor, options: argparse.Namespace, stopped: t
 
 
 def _poll_while(monitor: ClusterMonitor, job: subprocess.Popen[bytes]) -> int:
-    """Poll until the command ends. Densely at first: it may be short."""
+    """Poll until the command ends, and return its exit code. Polls often at first: the command may be short."""
     while True:
         try:
             code = job.wait(min(monitor.interval, max(_FIRST_GAP, monitor.history.seconds / 10)))
@@ -147,7 +147,7 @@ def _poll_while(monitor: ClusterMonitor, job: subprocess.Popen[bytes]) -> int:
 
 
 def _poll_beside(monitor: ClusterMonitor) -> None:
-    """A cluster that is gone does not end the command."""
+    """Poll. A cluster that is gone is reported once, and does not end the command."""
     try:
         monitor.poll()
     except LaunchError as error:
@@ -212,7 +212,7 @@ def _print(report: ClusterReport, options: argparse.Namespace) -> None:
     if options.json:
         print_json(report)
     elif options.command:
-        # stdout is the command's.
+        # stdout belongs to the command.
         if not options.quiet:
             from jobmeter.report.cluster.text import section_lines
 
@@ -257,10 +257,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     add("--for", dest="duration", metavar="TIME", type=duration, help="end after this time, for example 10m")
     add("--until-idle", action="store_true", help="end when nothing runs and nothing waits")
     high, low = option_type("--high", line_percent), option_type("--low", line_percent)
-    add("--high", metavar="PERCENT", type=high, help="more than this is nearly all (default 90)")
-    add("--low", metavar="PERCENT", type=low, help="less than this is little (default 30)")
+    add("--high", metavar="PERCENT", type=high, help="a share above this is reported as high (default 90)")
+    add("--low", metavar="PERCENT", type=low, help="a share below this is reported as low (default 30)")
     after = option_type("--after", positive_seconds)
-    add("--after", metavar="TIME", type=after, help="report what lasted at least this long (default 1m)")
+    add(
+        "--after",
+        metavar="TIME",
+        type=after,
+        help="report a condition only if it lasted at least this long (default 1m)",
+    )
     add("--html", metavar="FILE.html", help="also write a page with reserved and used over time")
     add("--report", metavar="FILE.json", help="also write the report as JSON")
     add("--show", metavar="ID", help="watch nothing: report what was stored under this id, or `last`")

@@ -30,13 +30,13 @@ _COLUMNS = (
     Column("store", "bytes"),
     Column("load", "count"),
 )
-"""The first three numbers are CPUs: reserved, really used, and those there are."""
+"""The first three numbers are CPUs: reserved, really used, and the capacity."""
 _MOST_FINDINGS = 4
 _NEAR = 0.9
 
 
 class ClusterDisplay(LiveDisplay):
-    """Shows the latest sample for as long as it is entered, and leaves nothing behind."""
+    """Shows the latest sample inside its `with` block, and is cleared at the end."""
 
     def __init__(self, monitor: ClusterMonitor) -> None:
         super().__init__(per_second=2)
@@ -47,7 +47,7 @@ class ClusterDisplay(LiveDisplay):
 
 
 def screen_lines(monitor: ClusterMonitor, width: int, height: int) -> list[Text]:
-    """The lines, none wider and no more of them than there is room for."""
+    """The lines to show, cut to `width` columns, and no more of them than fit in `height`."""
     history = monitor.history
     sample = history.samples[-1]
     whole = cluster_values(sample, history.nodes)

@@ -26,8 +26,8 @@ def main(arguments: list[str]) -> int:
         "Show what B used compared with A. Each is a run, several separated by commas, or a group: name=GLOB, "
         "source=TOOL, label.KEY=VALUE, or several of these. Of a group, the runs that completed are compared.",
     )
-    parser.add_argument("a", metavar="A", help="what to compare with")
-    parser.add_argument("b", metavar="B", help="what to compare")
+    parser.add_argument("a", metavar="A", help="the reference: a run or a group")
+    parser.add_argument("b", metavar="B", help="the run or group to compare with it")
     parser.add_argument(
         "--threshold",
         metavar="PERCENT",
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _refuse_overlap(options: argparse.Namespace, a: list[StoredRun], b: list[StoredRun]) -> None:
-    """UsageError when a run is on both sides: the same figures would count for both."""
+    """Raise UsageError if a run is on both sides: its figures would count for both."""
     both = {row["id"] for row in a} & {row["id"] for row in b}
     if both:
         which = f"run {min(both)} is" if len(both) == 1 else f"{len(both):,} runs are"
@@ -78,7 +78,7 @@ def _refuse_overlap(options: argparse.Namespace, a: list[StoredRun], b: list[Sto
 
 
 def _print_notes(a: list[StoredRun], b: list[StoredRun]) -> None:
-    """What makes the figures of the two sides less comparable."""
+    """Warn of what makes the figures of the two sides less comparable."""
     from jobmeter.analyse.pooling import notes_on_commands, sources_of
 
     if len(sources_of([*a, *b])) > 1:

@@ -55,7 +55,7 @@ class Timed(NamedTuple):
 
 
 def measure(container: ContainerOptions, command: list[str], runs: int) -> tuple[list[Timed], list[Timed]]:
-    """Each run, bare and contained. In turns, so that other load on the machine affects both alike."""
+    """Run the command bare and in the container, in turns, so that other load on the machine affects both alike."""
     from jobmeter.session.container import LaunchedContainer
     from jobmeter.session.container_job import ContainerJob
 
@@ -118,12 +118,12 @@ def _report(image: str, command: list[str], bare: list[Timed], contained: list[T
 
 
 class _Figures(NamedTuple):
-    """The figures of each run, each from one source in all of them."""
+    """The figures of each run. A figure has the same source in all runs."""
 
     bare: list[dict[str, float]]
     contained: list[dict[str, float]]
     sources: dict[str, str]
-    why_not: dict[str, str]  # of those that have no source in common
+    why_not: dict[str, str]  # figure → why no source has it in all runs
 
 
 def _figures(bare: list[Timed], contained: list[Timed]) -> _Figures:

@@ -1,6 +1,7 @@
-"""`jobmeter __complete WORD…`: what the last word on the command line may become, for the scripts of `completion`.
+"""`jobmeter __complete WORD…`: the completions of the last word on the command line, for the scripts of `completion`.
 
-A line is a candidate and, after a tab, what it is. `:files`, `:directories` and `:commands` say that such names go too.
+Each line is a candidate and, after a tab, its description. `:files`, `:directories` and `:commands` stand for all names
+of that kind.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ _RUNS, _WORKFLOWS = ("RUN", "NAME", "GLOB", "A", "B"), ("WORKFLOW", "SPEC")
 _PATHS = {"DIR": _DIRECTORIES, "FILE": _FILES, "SPEC": _FILES}
 _NOT_NAMES = (
     "--container", "--container-name", "--prefix", "--engine", "--network", "--user", "--command-name", "--save",
-    "--baseline", "--workers",
+    "--baseline", "--workers", "--metric",
 )  # fmt: skip
-"""Options whose value is called NAME and is no name of a run."""
+"""Options with the metavar NAME whose value is not the name of a run."""
 
 
 _LAUNCH = (["run"], ["bench"])
-"""Commands that a command follows."""
+"""Commands of jobmeter whose last arguments are a command to run."""
 
 
 def main(arguments: list[str]) -> int:
     for candidate, about in candidates(arguments):
-        # A name may hold anything: a line is one candidate.
+        # A name may contain any character, and a line is one candidate: names that need escapes are left out.
         if candidate == printable(candidate):
             sys.stdout.write(f"{candidate}\t{printable(about)}\n" if about else f"{candidate}\n")
     return 0
 
 
 def candidates(words: list[str]) -> Iterator[tuple[str, str]]:
-    """What the last of the words may become, each with a short description."""
+    """The completions of the last word, each with a short description."""
     *before, current = words or [""]
     # bash splits `--status=failed` into three words.
     if current == "=":
@@ -109,7 +110,7 @@ def _options(actions: Mapping[str, argparse.Action], current: str) -> Iterator[t
 
 
 def _positional(parser: Parser, before: list[str], current: str, store: str) -> Iterator[tuple[str, str]]:
-    """What may stand in the place of the next argument that is no option."""
+    """The completions of the next positional argument."""
     positionals = [action for action in parser._actions if not action.option_strings]
     actions = parser._option_string_actions
     given = 0
@@ -143,7 +144,7 @@ def _values(action: argparse.Action, current: str, store: str) -> Iterable[tuple
 
 
 def _fields(current: str) -> list[tuple[str, str]]:
-    """The last of a list with commas."""
+    """The completions of the last name in a list with commas."""
     from jobmeter.store.query.fields import FIELDS  # late: it loads the store
 
     *others, last = current.split(",")
@@ -152,7 +153,7 @@ def _fields(current: str) -> list[tuple[str, str]]:
 
 
 def _command_begins(before: list[str], actions: Mapping[str, argparse.Action]) -> bool:
-    """Whether the words are those of the job already."""
+    """Whether the command to run has begun, so that further words belong to it."""
     for word, previous in zip(before, ["", *before]):
         if word == "--" or (not word.startswith("-") and not _takes_value(actions.get(previous))):
             return True

@@ -15,13 +15,13 @@ def main(arguments: list[str]) -> int:
         return info(arguments[1:])
     if arguments[:1] in (["-h"], ["--help"]):
         return info(arguments)
-    raise UsageError("container: write `jobmeter container info NAME`; to run one: jobmeter run --container IMAGE")
+    raise UsageError("container: write `jobmeter container info CONTAINER`; to run one: jobmeter run --container IMAGE")
 
 
 def info(arguments: list[str]) -> int:
     """`jobmeter container info`."""
     parser = Parser("container info", "Show image, creation, state and limits of a container.")
-    parser.add_argument("container", metavar="NAME", help="the container: its name, its id or the beginning of one")
+    parser.add_argument("container", metavar="CONTAINER", help="its name, its id or the beginning of one")
     parser.add_argument(
         "--engine", metavar="NAME", help="container runtime: docker, podman or auto (default): the first that answers"
     )
@@ -45,12 +45,12 @@ def info(arguments: list[str]) -> int:
 
 
 def _lines(description: dict[str, Any]) -> list[str]:
-    """One subject a line."""
+    """One line for each field."""
     limits = description["limits"]
     rows = {
         **{name: str(value) for name, value in description.items() if name not in ("command", "limits")},
         "command": " ".join(description["command"]),
-        "cpus": text(limits["cpus"], "count") if "cpus" in limits else "as many as there are",
-        "memory": text(limits["memory_bytes"], "bytes") if "memory_bytes" in limits else "as much as there is",
+        "cpus": text(limits["cpus"], "count") if "cpus" in limits else "no limit",
+        "memory": text(limits["memory_bytes"], "bytes") if "memory_bytes" in limits else "no limit",
     }
     return [f"{name:<11} {value}" for name, value in rows.items()]

@@ -8,15 +8,15 @@ import os
 import sys
 from typing import Any
 
-from jobmeter.cli.shared.options import Parser, add_store_option, option_type
+from jobmeter.cli.shared.options import Parser, add_store_option, option_type, refuse_given
 from jobmeter.cli.shared.output import print_json, print_line
-from jobmeter.errors import UsageError
+from jobmeter.errors import UsageError, quote
 from jobmeter.settings import positive_whole_number, resolve
 from jobmeter.suggestion import suggest
 from jobmeter.workflow.user_data import LARGEST, DataDirectory
 
 _COMMANDS = ("get", "set", "ls")
-_VARIABLE = "JOBMETER_DATA_DIR"  # as `workflow.job_environment` has it, which is dear to import
+_VARIABLE = "JOBMETER_DATA_DIR"  # the same as in `workflow.job_environment`, which is slow to import
 
 
 def main(arguments: list[str]) -> int:
@@ -33,9 +33,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _directory(options: argparse.Namespace) -> DataDirectory:
-    """Of the run that the job belongs to; of the run that is named, or was run last, outside of one."""
+    """The data of the run that this job belongs to; with --workflow or outside a job, of the named or the last run."""
     path = os.environ.get(_VARIABLE)
     if path and options.workflow is None:
+        refuse_given(options, ["run-id"], "a job has the data of its own run. For others, name the --workflow.")
         return DataDirectory(path)
     from jobmeter.workflow.directory import find_run
 
@@ -44,7 +45,7 @@ def _directory(options: argparse.Namespace) -> DataDirectory:
 
 def _name(options: argparse.Namespace) -> str:
     if options.name is None:
-        raise UsageError(f"name the user data: jobmeter data {options.command} NAME")
+        raise UsageError(f"name the user data: jobmeter data {options.command} DATA")
     return str(options.name)
 
 
@@ -53,6 +54,8 @@ def _value(options: argparse.Namespace) -> Any:
     text = options.value
     if text is None or text == "-":
         text = sys.stdin.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise UsageError(f"user data {quote(options.name)}: stdin has more than {LARGEST:,} bytes. Use a file.")
         text = text.removesuffix("\n") if options.text else text
     if options.text:
         return text
@@ -76,7 +79,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "job it is the data of its run.",
     )
     parser.add_argument("command", metavar="get|set|ls", help="print a value, set it, or list the names")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the name that the spec has")
+    parser.add_argument("name", nargs="?", metavar="DATA", help="the name that the spec has")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="for set: JSON (default: what stdin has)")
     parser.add_argument(
         "--text", action="store_true", help="the value is a text, and is neither read nor printed as JSON"

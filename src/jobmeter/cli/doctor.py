@@ -121,14 +121,14 @@ def _shepherd() -> Diagnosis:
 
 
 def _engines() -> list[Diagnosis]:
-    """Where the jobs of a workflow can run."""
+    """Check the engines, on which the jobs of a workflow can run."""
     from jobmeter.engines import survey_engines
 
     return [Diagnosis(f"engine {report.name}", report.good, report.says) for report in survey_engines()]
 
 
 def _container_runtimes() -> list[Diagnosis]:
-    """The container runtimes that answer, and what killed runs left there."""
+    """Check the container runtimes, and find the containers that killed runs left there."""
     from jobmeter.launch.container.leftovers import check_runtimes
 
     return [_container_runtime(check) for check in check_runtimes(THIS_MACHINE)]

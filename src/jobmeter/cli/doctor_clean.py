@@ -8,7 +8,7 @@ from jobmeter.launch.container import leftovers
 
 
 def clean(*, as_json: bool) -> int:
-    """Remove containers and cgroups whose jobmeter no longer runs; exit code 1 when one could not be removed."""
+    """Remove containers and cgroups whose jobmeter has ended. Returns the exit code: 1 if one could not be removed."""
     cleanup = leftovers.clean(THIS_MACHINE)
     if as_json:
         entry = {

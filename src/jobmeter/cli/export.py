@@ -1,4 +1,4 @@
-"""`jobmeter export`: runs as a table, as a database, or whole, for other programs."""
+"""`jobmeter export`: writes runs as a table, as a database, or as whole records, for other programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SQLITE = "sqlite"
 _OTHER_ENDINGS = {"ndjson": "jsonl", "db": SQLITE, "sqlite": SQLITE, "sqlite3": SQLITE}
-"""Of files' names, beside the names of the formats."""
+"""File extensions that select a format, in addition to the names of the formats."""
 
 
 def main(arguments: list[str]) -> int:
@@ -64,7 +64,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _format(options: argparse.Namespace) -> str:
-    """The format requested, or that of the file's name; UsageError when it does not fit the other options."""
+    """The requested format, or that of the file's extension. Raises UsageError if it does not fit the other options."""
     from jobmeter.exchange.formats import FORMATS, TextFormat
 
     form = options.format or _format_of_file(options.output, "jsonl" if options.records else "csv")
@@ -91,7 +91,7 @@ def _format_of_file(path: str | None, default: str) -> str:
 
 
 def _selections(store: Store, chosen: Selection, options: argparse.Namespace) -> list[Selection]:
-    """The runs named, each once, or those that the filters select."""
+    """Selections of the runs that are named, each once, or of those that the filters select."""
     named = dict.fromkeys(store.resolve(text) for text in options.runs)
     if named and any(getattr(options, name) for name in FILTERS):
         raise UsageError("name runs or filter them, not both")
@@ -133,7 +133,7 @@ def _write(
 def _table(
     store: Store, selections: Sequence[Selection], form: TextFormat | None, options: argparse.Namespace
 ) -> tuple[Sequence[Column], Iterator[Piece]]:
-    """The columns and the rows, as text of the format, or as they are where there is none."""
+    """The columns and the rows: rows as text of the format, or unchanged if `form` is None."""
     from jobmeter.exchange.pieces import Piece
     from jobmeter.exchange.record_lines import record_pieces
     from jobmeter.exchange.tables import run_columns, run_rows
@@ -178,7 +178,7 @@ def _shown(
     label: str | None,
     show: Callable[[str], None],
 ) -> Iterator[Piece]:
-    """The pieces, with a line that shows how many runs were written, of how many."""
+    """Yield the pieces, and show on a line how many runs were written, and of how many."""
     if label is None:
         yield from pieces
         return

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from jobmeter.exchange.foreign import Items
 
 _MOST_SKIPPED = 10
-"""Skipped files that are named one by one."""
+"""The most skipped files that are named one by one."""
 
 
 class Subject(NamedTuple):
-    """What one line of the answer is about: a file, or the files of one kind in a directory."""
+    """The subject of one line of the output: a file, or the files of one kind in a directory."""
 
     name: str
     kind: str
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
         results = _add_all(Adding(open_store(location, warn), warn), contents)
     _report(results, inputs.skipped, as_json=options.json)
-    # A script shall notice that something was left out.
+    # The exit code shows scripts that something was left out.
     return 1 if any(counts.unusable for counts in results.values()) else 0
 
 
@@ -69,7 +69,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _contents(inputs: Inputs, show: Callable[[str], None]) -> Iterator[tuple[InputFile, Items]]:
-    """The files with what is in them. Those that were named are read before anything is stored."""
+    """The files with their contents. Files that were named by the user are read before anything is stored."""
     from jobmeter.exchange.add_runs import items
 
     named = [(file, items(file, show)) for file in inputs.files if file.found_in is None]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jobmeter.store import Selection
 
 _DEFAULT_FIELDS = ("id", "name", "status", "wall_seconds")
-"""Before the headline figures that are shown by default; after them comes when a run started."""
+"""The first columns that are shown by default; headline figures and `started` follow."""
 _TEXTS = ("name", "workflow", "workflow_job", "labels", "metrics", "host", "cwd", "command", "at_least", "enforced")
 """Fields that are shortened where the terminal is too narrow; all others are whole."""
 _SHOWN = 50
@@ -87,7 +87,7 @@ def _selection(options: argparse.Namespace) -> Selection:
 
 
 def _check_fields(given: list[str] | None) -> list[str] | None:
-    """The full names of the fields requested."""
+    """The full names of the requested fields; None if none are given. Raises UsageError for an unknown one."""
     from jobmeter.store.query.fields import FIELDS, full_name
 
     if given is None:
@@ -114,7 +114,7 @@ def _unit(field: str) -> str:
 
 
 def _chosen(row: StoredRun, fields: list[str]) -> StoredRun:
-    """The fields requested; what is not known stays absent."""
+    """The requested fields of a run; unknown values are absent."""
     values = {}
     for field in fields:
         name, _, key = field.partition(".")
@@ -125,7 +125,7 @@ def _chosen(row: StoredRun, fields: list[str]) -> StoredRun:
 
 
 def _print_json(rows: Iterable[StoredRun], fields: list[str] | None) -> None:
-    """An array with one run per line, written as they are read: a million of them need no memory."""
+    """Print an array with one run per line. Each is written as it is read, so that a million of them need no memory."""
     before = "[\n"
     for row in rows:
         sys.stdout.write(before + json_text(_chosen(row, fields) if fields else row))

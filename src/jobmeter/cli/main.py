@@ -26,7 +26,7 @@ COMMANDS = {
     "bench": Command("run commands in turns, and compare what they use", "jobmeter.cli.bench"),
     "container": Command("show image, state and limits of a container", "jobmeter.cli.container"),
     "workflow": Command("run the jobs of a spec, in order and within what each requests", "jobmeter.cli.workflow"),
-    "data": Command("read or write a value that jobs of a workflow hand on", "jobmeter.cli.data"),
+    "data": Command("read or write values that jobs of a workflow exchange", "jobmeter.cli.data"),
     "metric": Command("report a number from inside a job, as the loss of a model", "jobmeter.cli.metric"),
     "submit": Command("send one job to an engine, and return at once", "jobmeter.cli.submit"),
     "worker": Command("take jobs from a Celery broker and run them on this machine", "jobmeter.cli.worker"),
@@ -34,7 +34,7 @@ COMMANDS = {
     "ls": Command("list the stored runs, newest first", "jobmeter.cli.ls"),
     "show": Command("show one run: what it used, how it ended, what stands out", "jobmeter.cli.show"),
     "plot": Command("draw what runs used over time, as a page or as pictures", "jobmeter.cli.plot"),
-    "stats": Command("show what the runs of each job have in common", "jobmeter.cli.stats"),
+    "stats": Command("show statistics of the runs of each job", "jobmeter.cli.stats"),
     "compare": Command("show what changed between runs, and whether it can be chance", "jobmeter.cli.compare"),
     "check": Command("report which jobs used more than they requested", "jobmeter.cli.check"),
     "size": Command("recommend what to request next time", "jobmeter.cli.size"),
@@ -50,14 +50,14 @@ COMMANDS = {
     "completion": Command("print the script that completes commands in bash, zsh or fish", "jobmeter.cli.completion"),
     "doctor": Command("show what this machine allows, and how to get what is missing", "jobmeter.cli.doctor"),
 }
-"""Name → help and the module whose `main(arguments)` does it. Imported when called."""
+"""Name → help, and the module whose `main(arguments)` runs the command. It is imported when the command is called."""
 
 HIDDEN = {"__complete": Command("print what a word on the command line may become", "jobmeter.cli.complete")}
-"""For scripts of jobmeter's own."""
+"""Commands for jobmeter's own scripts, which the help does not list."""
 
 
 def entry() -> NoReturn:
-    """The program `jobmeter`. Exits at once: threads that wait for signals or samples have nothing to clean up."""
+    """Run the program `jobmeter`. Exits at once: threads that wait for signals or samples need no clean-up."""
     if sys.argv[1:2] == ["workflow"] and sys.getfilesystemencoding() != "utf-8":
         _start_again_in_utf8()
     prepare_streams()
@@ -75,13 +75,13 @@ def entry() -> NoReturn:
 def _start_again_in_utf8() -> None:
     """Run this program in Python's UTF-8 mode.
 
-    What a spec says becomes paths and words of commands: a locale such as ISO-8859-1 has no bytes for all of it.
+    The text of a spec becomes paths and arguments of commands, and a locale such as ISO-8859-1 cannot encode all of it.
     """
     os.execv(sys.executable, [sys.executable, *_UTF8_MODE, *sys.orig_argv[1:]])
 
 
 def _report_unraisable(unraisable: Any) -> None:
-    """As Python does, but not that there is no memory: `main` says that in one line."""
+    """Report as Python does, except for MemoryError, which `main` reports in one line."""
     if not isinstance(unraisable.exc_value, MemoryError):
         sys.__unraisablehook__(unraisable)
 
@@ -103,14 +103,14 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        # What no part of jobmeter expects: no descriptors, no memory, a disk that fails.
+        # An error that no part of jobmeter expects: no file descriptors, no memory, a disk that fails.
         subject = "the output cannot be written" if error.filename is None else str(error.filename)
         return _report([f"{subject}: {error.strerror or error}"], JobmeterError.exit_code)
     except UnicodeEncodeError as error:
         letters = ascii(error.object[error.start : error.end])
         problem = f"the encoding {error.encoding} of this locale has no {letters}"
         return _report([f"{problem}. Use one with UTF-8, as LC_ALL=C.UTF-8, or another name."], UsageError.exit_code)
-    except (MemoryError, SystemError):  # CPython's own words, where it finds no memory for an exception
+    except (MemoryError, SystemError):  # CPython raises SystemError if it has no memory for an exception
         return _report(["there is not enough memory"], JobmeterError.exit_code)
     except ImportError as error:
         # A package that is missing or damaged, or a library that finds no memory.
@@ -127,7 +127,7 @@ def _report(lines: Sequence[str], exit_code: int) -> int:
 
 
 def prepare_streams() -> None:
-    """Characters that stdout and stderr have no code for are escaped: no output fails because of one."""
+    """Escape characters that the encoding of stdout or stderr lacks, so that no output fails because of one."""
     # In the UTF-8 mode of `_start_again_in_utf8`, the terminal still has the encoding of the locale.
     encoding = _locale_encoding() if tuple(sys.orig_argv[1:3]) == _UTF8_MODE else None
     for stream in (sys.stdout, sys.stderr):
@@ -143,16 +143,18 @@ def _locale_encoding() -> str:
 
 
 def _fill_closed_streams() -> None:
-    """Open what our caller closed, so that no file of ours has the number of a stream. A job does not inherit it."""
+    """Open standard streams that our caller closed: no other file may get their numbers. Jobs do not inherit them."""
     for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, flags)  # the lowest number that is free
+            os.open(os.devnull, flags)  # gets `number`, the lowest that is free
 
 
-def _replace_closed_stdout() -> None:
-    """Writing to it will fail."""
+def _replace_closed_streams() -> None:
+    """Make a closed stdin or stdout a file again: an empty one, and one whose writes fail with OSError."""
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the rest of this process
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for the rest of this process
 
@@ -166,8 +168,8 @@ def _show_usage() -> int:
 
 def _call(name: str, arguments: list[str]) -> int:
     _fill_closed_streams()
-    if name != "run":  # whose job has its streams as they were
-        _replace_closed_stdout()
+    if name != "run":  # the job of `run` gets the streams as they were
+        _replace_closed_streams()
     if name in ("-h", "--help", "help"):
         return _print(usage())
     if name in ("-V", "--version"):
@@ -180,7 +182,7 @@ def _call(name: str, arguments: list[str]) -> int:
         raise UsageError(f"there is no command {name!r}. {hint}")
     module = _import_command(command.module)
     if name != "run" and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on, Ctrl-C cleans up
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # so that commands clean up on Ctrl-C
     try:
         code = _run_command(module, arguments)
     except SystemExit as ended:  # `--help`
@@ -191,33 +193,30 @@ def _call(name: str, arguments: list[str]) -> int:
 
 
 _REPORTED = (JobmeterError, OSError, UnicodeEncodeError, MemoryError, SystemError, ImportError)
-"""What `main` turns into a line."""
+"""Errors that `main` reports in one line."""
 
 
 def _run_command(module: Any, arguments: list[str]) -> int:
-    """Run the command; once more, if it failed on values of an index that others changed or the disk damaged."""
+    """Run the command. If it fails on an index that others changed or the disk damaged, discard that and run again."""
     try:
         code: int = module.main(arguments)
     except Exception as error:
         index = sys.modules.get("jobmeter.store.index.index")
-        expected = isinstance(
-            error, (JobmeterError, OSError, UnicodeEncodeError, MemoryError, SystemError, ImportError)
-        )
-        discarded = [] if expected or index is None else index.discard_read_files()
+        discarded = [] if isinstance(error, _REPORTED) or index is None else index.discard_read_files()
         if not discarded:
             raise
         from jobmeter.cli.shared.output import warn
 
-        warn(f"{', '.join(discarded)}: has values that cannot be; it is made again from the journals")
+        warn(f"{', '.join(discarded)}: has invalid values; it is rebuilt from the journals")
         code = module.main(arguments)
     return code
 
 
 def _import_command(name: str) -> Any:
-    """Import the module of a command, at as little cost as possible: a tenth of a whole `jobmeter run -- true` less.
+    """Import the module of a command at the least cost: this saves a tenth of a whole `jobmeter run -- true`.
 
-    Collecting garbage finds nothing in what is imported. gettext, which argparse imports, searches for translations of
-    argparse's own words, and would mix them with our English.
+    Garbage collection is off, as it finds nothing in imported modules. gettext, which argparse imports, is replaced:
+    it would search for translations of argparse's messages, and mix them with our English.
     """
     gc.disable()
     untranslated = ModuleType("gettext")
@@ -225,7 +224,7 @@ def _import_command(name: str) -> Any:
     untranslated.ngettext = lambda one, several, count: one if count == 1 else several  # type: ignore[attr-defined]
     if "gettext" not in sys.modules:
         sys.modules["gettext"] = untranslated
-    import argparse  # noqa: F401 - by the command, which finds it imported
+    import argparse  # noqa: F401 - the command finds it already imported
 
     if sys.modules["gettext"] is untranslated:
         del sys.modules["gettext"]

@@ -57,7 +57,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     else:
         from rich.table import Table
 
-        # The help is sentences: these go on below, in their column.
+        # The help consists of sentences, which are wrapped inside their column.
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in headings:
             table.add_column(heading, no_wrap=heading != "help")

@@ -1,4 +1,4 @@
-"""`jobmeter metric`: numbers that a job reports of itself, as the loss of a model."""
+"""`jobmeter metric`: numbers that a job reports about itself, such as the loss of a model."""
 
 from __future__ import annotations
 

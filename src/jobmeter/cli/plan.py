@@ -1,4 +1,4 @@
-"""`jobmeter plan`: what a workflow will take, from the history of its jobs, and whether that fits a budget."""
+"""`jobmeter plan`: forecasts what a workflow will use, from the history of its jobs, and whether it fits a budget."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NODE_OPTIONS = ("nodes", "cpus-per-node", "memory-per-node", "gpus-per-node")
 _MOST_NAMED = 5
-"""Jobs that are named in an error."""
+"""The most jobs that an error names."""
 
 
 def main(arguments: list[str]) -> int:
@@ -75,7 +75,7 @@ def _cluster(options: argparse.Namespace) -> Cluster:
 
 
 def _expected(plan: Plan, jobs: list[Job], options: argparse.Namespace) -> tuple[dict[int, Expected], dict[str, int]]:
-    """What is expected of each job, and from how many stored runs of its step that is known."""
+    """The expected usage of each job, and for each step the number of its stored runs."""
     from jobmeter.model import workflow_id
     from jobmeter.store import open_store
     from jobmeter.store.query.history import workflow_histories
@@ -159,7 +159,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _seconds_until(words: str) -> float:
-    """Seconds from now: of `8h`, or until a moment."""
+    """Parse a deadline, as seconds from now: `8h`, or a moment in the future. Raises UsageError for anything else."""
     import time
 
     from jobmeter.times import parse_moment

@@ -17,7 +17,7 @@ from jobmeter.workflow.simulation import Cluster
 _MOST_NAMES = 5
 _LEAST_HOURS = 0.001
 _MOST_LEVELS = 500
-"""Points of what is occupied over time, in JSON."""
+"""The most points in the JSON of what is occupied over time."""
 STEP_COLUMNS = (
     Column("step", essential=True, shortens=True),
     Column("jobs", "count"),
@@ -30,7 +30,7 @@ STEP_COLUMNS = (
 
 
 class Planned(NamedTuple):
-    """A plan and all that is forecast of it."""
+    """A plan and its forecast."""
 
     name: str
     jobs: Sequence[Job]
@@ -45,7 +45,7 @@ class Planned(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether it keeps to its budget and deadline, most probably."""
+        """Whether each bound of the budget, and the deadline, is kept in at least the share `SURE` of simulations."""
         within = [self.forecast.share_within(name, bound) for name, bound in self._all_bounds()]
         return all(share >= SURE for share in within)
 
@@ -55,7 +55,7 @@ class Planned(NamedTuple):
 
 
 def heading(planned: Planned) -> str:
-    """What is planned, and where it would run."""
+    """The first line: what is planned, where it would run, and how many stored runs the forecast is based on."""
     count, runs = len(planned.jobs), sum(planned.runs.values())
     return (
         f"{planned.name}: {count:,} job{'s' * (count != 1)} on {_cluster_text(planned.forecast.cluster)}, "
@@ -99,7 +99,7 @@ def step_rows(planned: Planned) -> list[list[str]]:
 
 
 def sentences(planned: Planned) -> list[str]:
-    """What to know beside the figures."""
+    """Notes on the figures: the longest chain, assumptions, the budget and the deadline."""
     lines = [_chain_text(planned)]
     assumed: dict[str, list[str]] = {}
     for job in planned.jobs:
@@ -118,7 +118,7 @@ def sentences(planned: Planned) -> list[str]:
 
 
 def plan_object(planned: Planned) -> dict[str, Any]:
-    """All of it as JSON."""
+    """The plan and its forecast as JSON."""
     forecast = planned.forecast
     entry: dict[str, Any] = {
         "name": planned.name,
@@ -153,7 +153,7 @@ def _figures_object(planned: Planned, forecast: UsageForecast) -> dict[str, Any]
 
 
 def _over_time(forecast: UsageForecast) -> list[dict[str, float]]:
-    """What is occupied in the simulation of median length; of many changes every so manieth."""
+    """What is occupied over time in the simulation of median length, at `_MOST_LEVELS` evenly chosen points at most."""
     levels = forecast.typical().levels
     step = -(-len(levels) // _MOST_LEVELS)
     return [

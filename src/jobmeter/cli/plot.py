@@ -27,7 +27,7 @@ _FORMATS = ("html", "svg", "png", "pdf")
 
 
 class _Output(NamedTuple):
-    """Where to write: files that begin with `stem`, of this format."""
+    """Where to write, and in which format. The names of the files begin with `stem`."""
 
     directory: str
     stem: str | None  # None: named after what is drawn
@@ -114,7 +114,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _output(options: argparse.Namespace) -> _Output:
-    """Where `-o` says to write. UsageError, before any work, when nothing can be written there."""
+    """Where to write, from the options. Raises UsageError, before any work, if the directory cannot be written to."""
     path, form = options.output, options.format
     stem, dot, extension = os.path.basename(path).rpartition(".")
     if dot and stem and extension.lower() in _FORMATS and not os.path.isdir(path):
@@ -130,7 +130,7 @@ def _output(options: argparse.Namespace) -> _Output:
 
 
 def _check_directory(path: str) -> None:
-    """Create it if it is missing. UsageError when nothing can be written there."""
+    """Create the directory if it is missing. Raises UsageError if it cannot be written to."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
@@ -161,7 +161,7 @@ def _subject(store: Store, options: argparse.Namespace) -> _Subject:
 
 
 def _grouped(store: Store, options: argparse.Namespace) -> list[StoredRun] | None:
-    """The runs of the groups that are named; None where the names are those of runs and workflows."""
+    """The runs of the groups that are named; None if the names are of runs and workflows instead."""
     from jobmeter.store.query.groups import group_of
 
     groups = [(words, group_of(words)) for words in options.runs if "=" in words]
@@ -178,7 +178,7 @@ def _grouped(store: Store, options: argparse.Namespace) -> list[StoredRun] | Non
 
 
 def _newest(store: Store, chosen: Selection, limit: int, nothing: str) -> list[StoredRun]:
-    """The newest of the runs chosen. UsageError, which says `nothing`, when there is none."""
+    """The newest `limit` of the chosen runs. Raises UsageError with the text `nothing` if there are none."""
     rows = list(store.runs(chosen._replace(limit=limit + 1)))
     if not rows:
         raise UsageError(nothing)
@@ -211,7 +211,7 @@ def _write(output: _Output, options: argparse.Namespace) -> list[str]:
 
 
 def _write_jobs(jobs: list[JobCurves], output: _Output, of_day: bool) -> list[str]:
-    """A page of these runs, or pictures."""
+    """Write a page of these runs, or pictures, and return the names of the files."""
     stem = output.path(_default_stem(jobs))
     if output.format == "html":
         write_page(f"{stem}.html", jobs, of_day)
@@ -220,7 +220,7 @@ def _write_jobs(jobs: list[JobCurves], output: _Output, of_day: bool) -> list[st
 
 
 def _write_report(store: Store, workflow: tuple[str, int], output: _Output) -> str | None:
-    """The report of a run of a workflow; None when its plan is gone, and only the runs of its jobs are left."""
+    """Write the report of a workflow run and return its path; None if its plan is gone and only job runs are left."""
     from jobmeter.errors import StoreError
     from jobmeter.workflow.directory import RunDirectory
     from jobmeter.workflow.report import write_report
@@ -242,7 +242,7 @@ def _workflow_rows(store: Store, workflow: tuple[str, int]) -> list[StoredRun]:
 
 
 def _curves(store: Store, rows: list[StoredRun], patterns: Sequence[str]) -> list[JobCurves]:
-    """The curves of these runs; what cannot be drawn is named in a line."""
+    """The curves of these runs. Warns of what cannot be drawn."""
     from jobmeter.report.plot.series import choose_keys, undrawn
 
     keys: list[str] = []
@@ -260,7 +260,7 @@ def _curves(store: Store, rows: list[StoredRun], patterns: Sequence[str]) -> lis
 
 
 def _named_if_empty(jobs: list[JobCurves]) -> list[JobCurves]:
-    """The same, when a line named those without curves."""
+    """Return the same jobs, after a warning that names those without curves."""
     empty = [job.row["id"] for job in jobs if not job.panels]
     if empty:
         more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
@@ -275,12 +275,12 @@ def _default_stem(jobs: list[JobCurves]) -> str:
 
 
 def _file_name(words: str) -> str:
-    """A job may be called anything; a file may not."""
+    """The name of a job as part of a file name: characters that do not fit there become `_`."""
     return re.sub(r"[^\w.-]+", "_", words).strip("._")[:60] or "job"
 
 
 def _write_images(jobs: list[JobCurves], stem: str, form: str, of_day: bool) -> list[str]:
-    """One picture a run; of several runs also the overviews and the summary. All pages of a PDF are one file."""
+    """Write a picture for each run; of several runs also overviews and a summary. A PDF has all of them in one file."""
     from jobmeter.report.plot.image import pictures, write_image, write_pdf
 
     drawn = pictures(jobs, of_day)

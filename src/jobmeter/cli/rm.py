@@ -76,7 +76,7 @@ def _chosen(store: Store, options: argparse.Namespace) -> list[StoredRun]:
 
 
 def _named(store: Store, names: Iterable[str]) -> list[StoredRun]:
-    """The rows of the runs named, each once; a glob is all runs of such names. UsageError for an unknown one."""
+    """The rows of the named runs, each once; a glob means all runs it matches. Raises UsageError if one is unknown."""
     from jobmeter.store import Selection
 
     rows: dict[str, StoredRun] = {}
@@ -92,7 +92,7 @@ def _named(store: Store, names: Iterable[str]) -> list[StoredRun]:
 
 
 def _list(runs: list[StoredRun]) -> None:
-    """Show what goes."""
+    """List the runs that will be removed."""
     width = max(len(row["status"]) for row in runs[:_LISTED])
     lines = [f"  {row['id']}  {row.get('started', '')[:19]}  {row['status']:<{width}}  {row['name']}" for row in runs]
     more = [f"  … and {len(lines) - _LISTED:,} more"] if len(lines) > _LISTED else []
@@ -100,8 +100,8 @@ def _list(runs: list[StoredRun]) -> None:
 
 
 def _confirmed(count: str) -> bool:
-    """Whether the person at the terminal agrees. UsageError where there is none to ask."""
-    if not sys.stdin.isatty() or not sys.stderr.isatty():
+    """Ask the user whether to remove the runs. Raises UsageError if there is no terminal to ask on."""
+    if not sys.stdin.isatty() or sys.stderr is None or not sys.stderr.isatty():
         raise UsageError(f"nothing was removed: there is no terminal to ask on. To remove {count}: jobmeter rm --yes …")
     sys.stderr.write(f"Remove {count}? [y/N] ")
     sys.stderr.flush()
@@ -112,4 +112,4 @@ def _remove(store: Store, ids: list[str]) -> None:
     with progress() as show:
         for at in range(0, len(ids), _AT_ONCE):
             store.remove_all(ids[at : at + _AT_ONCE])
-            show(f"removed {at + _AT_ONCE:,} of {len(ids):,} runs")
+            show(f"removed {min(at + _AT_ONCE, len(ids)):,} of {len(ids):,} runs")

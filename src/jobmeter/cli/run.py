@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from jobmeter.cli.shared.measure_options import add_measure_options, measure_options
+from jobmeter.cli.shared.measure_options import add_measure_options, measure_options, with_patterns
 from jobmeter.cli.shared.options import Parser, option_type, refuse_given
 from jobmeter.cli.shared.output import check_report, print_summary, warn, write_report
 from jobmeter.errors import OptionRefused, UsageError, quote
@@ -29,6 +29,8 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     if options.auto_size:
         from jobmeter.cli import run_auto_size
+
+        check_report(options.report)
 
         return run_auto_size.main(arguments, options)
     if options.container is not None:
@@ -57,10 +59,10 @@ def main(arguments: list[str]) -> int:
 
     job = LaunchedCommand(job_options, before_exec=before_exec, adopt=True)
     measure = measure_options(options)
-    if options.own_network:
-        measure = measure._replace(measurements=[*(measure.measurements or ["default"]), "netns_*"])
+    if options.own_network and measure.measurements != ["none"]:
+        measure = measure._replace(measurements=with_patterns(measure.measurements, "netns_*"))
     session = Session(job, measure, warn=warn)
-    # Blocked until there is a job to forward them to.
+    # Signals are blocked until there is a job to forward them to.
     block(FORWARDED)
     Forwarder(job.receive, exit_code=session.exit_code)
     session.start()
@@ -75,7 +77,7 @@ def main(arguments: list[str]) -> int:
 
 
 def requested_gpus(text: str | None) -> int | None:
-    """The number of GPUs that a command requests; which they are, it is told by its environment."""
+    """Parse the number of GPUs that a command requests. Its environment names the GPUs that it gets."""
     if text is None:
         return None
     if not text.isdecimal():
@@ -121,7 +123,9 @@ def make_parser() -> Parser:
         help="time it requests, for example 2h",
     )
     add("--enforce", action="store_true", help="make --cpus, --memory and --runtime hard limits")
-    own_network = "run it in a network namespace of its own, so that its traffic is counted exactly (root, slirp4netns)"
+    own_network = (
+        "run it in a network namespace of its own, so that its traffic is counted exactly (needs root and slirp4netns)"
+    )
     add("--own-network", action="store_true", help=own_network)
     add(
         "--auto-size", action="store_true", help="request what `jobmeter size` advises; with --enforce, retry with more"
@@ -133,8 +137,12 @@ def make_parser() -> Parser:
         default=[],
         help="with --auto-size: a file it reads; may be repeated",
     )
-    add("--orphans", metavar="HOW", help="processes that it leaves running: leave (default), wait or end")
-    add("--metrics", metavar="FILE", help='a JSON file in which the job leaves numbers of its own: {"loss": 0.1}')
+    add(
+        "--orphans",
+        metavar="HOW",
+        help="what to do with processes that outlive the command: leave (default), wait or end",
+    )
+    add("--metrics", metavar="FILE", help='a JSON file to which the job writes metrics of its own: {"loss": 0.1}')
     add("--capture", metavar="DIR", help="also write stdout and stderr to files in DIR")
     add_container_options(parser)
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
@@ -142,7 +150,7 @@ def make_parser() -> Parser:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options and the command. OptionRefused for one that has no effect on this kind of run."""
+    """Parse the options and the command. Raises OptionRefused for an option that has no effect on this kind of run."""
     options = make_parser().parse_args(arguments)
     if options.command[:1] == ["--"]:
         del options.command[0]
@@ -165,7 +173,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def add_container_options(parser: Parser, image: str = "--container") -> None:
-    """The options of a job in a container; `cli.run_container` reads them."""
+    """Add the options of a job in a container; `cli.run_container` reads them."""
     add = parser.add_argument_group("in a container").add_argument
     add(image, dest="container", metavar="IMAGE", help="run the command, or the image's own, in a container of IMAGE")
     add("--engine", metavar="NAME", help="container runtime: docker, podman or auto (default): the first that answers")
@@ -177,7 +185,11 @@ def add_container_options(parser: Parser, image: str = "--container") -> None:
     add("-u", "--user", metavar="USER", help="the user that it runs as")
     add("--network", metavar="NAME", help="its network: none, host, bridge or the name of one")
     add("--gpus", metavar="WHICH", help="GPUs that it requests: a number; in a container also all, or device=ID,ID")
-    add("--entrypoint", metavar="PROGRAM", help="the program that gets the command, instead of the image's")
+    add(
+        "--entrypoint",
+        metavar="PROGRAM",
+        help="run this program, with the command as its arguments, instead of the image's entry point",
+    )
     add("--pull", metavar="WHEN", help="fetch the image when it is missing (default), or never")
     add("--container-name", metavar="NAME", help="the name of the container (default jobmeter-ID)")
     add("-t", "--tty", action="store_true", help=argparse.SUPPRESS)

@@ -1,6 +1,6 @@
-"""`jobmeter run --auto-size`: request what is advised, and try again, with more, what ran out of it.
+"""`jobmeter run --auto-size`: requests what is advised, and retries with more if that was not enough.
 
-Each attempt is a `jobmeter run` of its own: measured and stored as any other, so that the next advice learns from it.
+Each attempt is a separate `jobmeter run`, measured and stored as any other, so that the next advice learns from it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from jobmeter.cli.shared.features import input_bytes, named_features
-from jobmeter.cli.shared.output import warn
+from jobmeter.cli.shared.output import warn, write_text
 from jobmeter.errors import UsageError
 from jobmeter.model import Status
 from jobmeter.settings import resolve
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 4
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-_OWN = {"--auto-size": 0, "--input": 1}
-"""Options that an attempt does not have, and how many words follow each."""
+_OWN = {"--auto-size": 0, "--input": 1, "--report": 1}
+"""Options that are not passed on to an attempt, and how many words follow each."""
 
 
 def main(arguments: list[str], options: argparse.Namespace) -> int:
-    """The exit code of the last attempt."""
+    """Run the attempts, and return the exit code of the last one."""
     words = _without_own(arguments[: len(arguments) - len(options.command)])
     labels = {"bytes": f"{input_bytes(options.input):.0f}"} if options.input else {}
     words += [f"--label={name}={value}" for name, value in labels.items()]
@@ -48,9 +48,10 @@ def main(arguments: list[str], options: argparse.Namespace) -> int:
 def _attempts(words: list[str], options: argparse.Namespace, advice: Advice, predictor: Predictor | None) -> int:
     from jobmeter.analyse.resource import MEMORY, RUNTIME
 
-    amounts = {amount.resource: amount for amount in advice.amounts if amount.resource in (MEMORY, RUNTIME)}
+    given = {MEMORY: options.memory, RUNTIME: options.runtime}  # stays as the user requested it
+    amounts = {amount.resource: amount for amount in advice.amounts if given.get(amount.resource, 0) is None}
     if not options.enforce:
-        amounts.pop(RUNTIME, None)  # a request of time that is no limit says nothing
+        amounts.pop(RUNTIME, None)  # a requested runtime that is not a limit has no effect
     met = {Status.OOM.value: MEMORY, Status.TIMEOUT.value: RUNTIME}
     for attempt in range(1, ATTEMPTS + 1):
         requests = {f"--{resource.key}": amount.request for resource, amount in amounts.items()}
@@ -65,21 +66,17 @@ def _attempts(words: list[str], options: argparse.Namespace, advice: Advice, pre
 
 
 def _attempt(words: list[str], options: argparse.Namespace, requests: dict[str, float]) -> tuple[int, str]:
-    """Run it to its end: the exit code, and the status of its record."""
-    given = {"--memory": options.memory, "--runtime": options.runtime}
-    added = [f"{name}={value:.0f}" for name, value in requests.items() if given.get(name) is None]
-    report = options.report
+    """Run one attempt to its end. Returns the exit code, and the status in its record."""
+    added = [f"{name}={value:.0f}" for name, value in requests.items()]
     with tempfile.TemporaryDirectory(prefix="jobmeter-") as folder:
-        if report is None:
-            report = os.path.join(folder, "report.json")
-            added.append(f"--report={report}")
-        command = [sys.executable, "-m", "jobmeter", "run", *words, *added, "--", *options.command]
-        code = _call(command)
-        return code, _status(report)
+        report = os.path.join(folder, "report.json")
+        command = [sys.executable, "-m", "jobmeter", "run", *words, *added, f"--report={report}", "--"]
+        code = _call([*command, *options.command])
+        return code, _status(report, options.report)
 
 
 def _call(command: list[str]) -> int:
-    """As the shell would; signals that end us go to it."""
+    """Run the command, and return its exit code as a shell would. Signals that would end us are forwarded to it."""
     process: subprocess.Popen[bytes] | None = None
 
     def forward(number: int, _: Any) -> None:
@@ -88,7 +85,7 @@ def _call(command: list[str]) -> int:
 
     for number in _FORWARDED:
         signal.signal(number, forward)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the attempt as well
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends SIGINT to the attempt as well
     process = subprocess.Popen(command, preexec_fn=_default_interrupt)
     code = process.wait()
     return 128 - code if code < 0 else code
@@ -98,12 +95,17 @@ def _default_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _status(report: str) -> str:
+def _status(report: str, copy: str | None) -> str:
+    """The status in the report of an attempt; empty if there is none. The report is copied to the file `copy`."""
     try:
         with open(report, encoding="utf-8") as file:
-            return str(json.load(file)["outcome"]["status"])
+            text = file.read()
+        status = str(json.loads(text)["outcome"]["status"])
     except (OSError, ValueError, KeyError):
         return ""
+    if copy is not None:
+        write_text(copy, text)
+    return status
 
 
 def _name(options: argparse.Namespace) -> str:

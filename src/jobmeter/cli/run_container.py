@@ -1,4 +1,4 @@
-"""`jobmeter run --container`: its options, and the run."""
+"""`jobmeter run --container`: reads the container options, and runs the container."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main(options: argparse.Namespace) -> int:
     container = LaunchedContainer(job)
     session = Session(container, measure_options(options), warn=warn)
     session.prepare()
-    # Blocked until there is a container to forward them to.
+    # Signals are blocked until there is a container to forward them to.
     block(FORWARDED)
     Forwarder(container.receive, exit_code=session.exit_code)
     if capture:
@@ -66,7 +66,7 @@ def container_job(options: argparse.Namespace) -> ContainerJob:
 
 
 def container_options(options: argparse.Namespace) -> ContainerOptions:
-    """What `add_container_options` added. UsageError for a value that is not valid."""
+    """The values of the options of `add_container_options`. Raises UsageError for a value that is not valid."""
     if options.tty:
         raise OptionRefused(
             "-t: a container run by jobmeter has no terminal. Leave it out; output is forwarded as it is written."

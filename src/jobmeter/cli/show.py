@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _print_styled(console: TextConsole, lines: list[str]) -> None:
-    """On a terminal problems are red."""
+    """Print the lines on a terminal, problems in red and curves in cyan."""
     from rich.text import Text
 
     is_problem = False

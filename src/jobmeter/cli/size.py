@@ -10,8 +10,9 @@ from jobmeter.cli.shared.features import input_bytes
 from jobmeter.cli.shared.options import Parser, add_store_option, option_type, refuse_given
 from jobmeter.cli.shared.output import print_json, print_lines, warn
 from jobmeter.cli.shared.spec_edits import add_fix_options, plan_to_fix, print_rewritten, rewrite
-from jobmeter.errors import UsageError
+from jobmeter.errors import OptionRefused, UsageError
 from jobmeter.model import Requirement
+from jobmeter.moments import moment
 from jobmeter.settings import one_of, resolve
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from jobmeter.workflow.plan import Plan
 
 _SORTED = 4
-"""Jobs, or fewer, that are shown in the order of their workflow, all of them."""
+"""Up to this many jobs are all shown, in the order of their workflow; more are sorted by what they can save."""
 _REASONS = 20
-"""Jobs whose reasons are shown."""
+"""The most jobs whose reasons are shown."""
 _UNKNOWN = 10
 """The most jobs that are reported one by one because nothing is known about them."""
 
@@ -80,7 +81,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="NAME=NUMBER",
         action="append",
         default=[],
-        help="what is known of the run: bytes=3e9, or a number that runs are labelled with; may be repeated",
+        help="a known property of the run: bytes=3e9, or a label of runs that is a number; may be repeated",
     )
     target = option_type("--target", _target)
     add(
@@ -88,14 +89,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="SHARE",
         type=target,
         default=0.98,
-        help="share of the runs that must not fail (default 0.98)",
+        help="share of the runs for which the request must be enough (default 0.98)",
     )
     add(
         "--failure-cost",
         metavar="RUNS",
         type=option_type("--failure-cost", _failure_cost),
         default=1.0,
-        help="what a failure costs beside what it holds in vain, in mean runs (default 1)",
+        help="extra cost of a failed run, beside the resources that it wasted, in average runs (default 1)",
     )
     formats = ("table", *FORMATS, "json")
     form = option_type("--format", one_of(*formats))
@@ -107,7 +108,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="replay the runs of a job or of a trace file, and show what requests would have wasted",
     )
-    add("--since", metavar="WHEN", help="with --evaluate: only runs since then, for example 30d")
+    since = option_type("--since", moment)
+    add("--since", metavar="WHEN", type=since, help="with --evaluate: only runs since then, for example 30d")
     add("--plot", metavar="FILE", help="with --evaluate: draw requests, advice and needs into this page")
     add("--json", action="store_true", help="the same as --format json")
     add_fix_options(parser, "--apply", "write the sizes into this workflow spec")
@@ -116,6 +118,10 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     options.format = "json" if options.json else options.format
     if not options.evaluate:
         refuse_given(options, ["since", "plot"], "has no effect without --evaluate")
+    else:
+        refuse_given(options, ["input", "feature", "all", "diff"], "has no effect with --evaluate")
+        if options.spec is not None:
+            raise OptionRefused("--apply: has no effect with --evaluate")
     return options
 
 
@@ -126,7 +132,7 @@ def policy_of(options: argparse.Namespace) -> Policy:
 
 
 def _features(options: argparse.Namespace) -> dict[str, float]:
-    """What the options say of the next run. UsageError for what is no number, or no file."""
+    """The features of the next run, from the options. Raises UsageError for a value that is no number, or no file."""
     from jobmeter.analyse.size.observation import BYTES
 
     features = {}
@@ -146,7 +152,7 @@ def _features(options: argparse.Namespace) -> dict[str, float]:
 
 
 def _check_known(features: dict[str, float], histories: list[History]) -> None:
-    """Say which of the features no run is labelled with: they cannot count."""
+    """Warn of the features that no run has: they have no effect."""
     from jobmeter.analyse.size.observation import BYTES, READ_BYTES, features_of
 
     names = {name for history in histories for row in history.rows for name in features_of(row)}
@@ -190,7 +196,7 @@ def _print(advised: list[Advice], form: str, policy: Policy) -> None:
 
 
 def _print_table(advised: list[Advice], *, everything: bool) -> None:
-    """Of many jobs, those with the most to save first, without those whose requests are fine, and the sum."""
+    """Print the advice. Many jobs are sorted by what they can save, fine ones are left out, and a sum follows."""
     from jobmeter.cli.shared.sentences import print_sentences
     from jobmeter.cli.shared.tables import print_table
     from jobmeter.report.size import COLUMNS, cells, is_fine, savings, sentences
@@ -216,7 +222,7 @@ def _print_notes(store: Store, histories: list[History]) -> None:
         sources = sources_of(history.rows)
         if len(sources) > 1:
             warn(f"{history.name}: sized by figures of different tools: {', '.join(sources)}")
-    # The step of a sweep is no name of a run.
+    # A history of a sweep has the name of its step, which no run has: there is no note on it.
     for note in notes_on_commands(newest_runs(store, (history.name for history in histories))):
         warn(note)
 
@@ -237,7 +243,7 @@ def _apply(plan: Plan, advised: list[Advice], *, diff: bool) -> None:
 
 
 def _to_write(advice: Advice, requested: Requirement) -> Requirement:
-    """All that is advised; of a job that never completed only more than it requests already."""
+    """The advised sizes; of a job that never completed, only those above what it requests already."""
     size = advice.requirement()
     if advice.completed:
         return size

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobmeter.cli.shared.output import print_json, warn
 from jobmeter.errors import UsageError
 from jobmeter.settings import resolve
+from jobmeter.times import utc
 
 if TYPE_CHECKING:
     from jobmeter.analyse.size.evaluation import Evaluation
@@ -37,23 +38,16 @@ def evaluate_requests(options: argparse.Namespace, policy: Policy) -> int:
 
 
 def _rows(options: argparse.Namespace) -> list[StoredRun]:
-    """Oldest first; of files, without storing anything."""
-    since = _since(options.since)
+    """The runs to replay, oldest first. Runs of trace files are read, and not stored."""
     files = [name for name in options.names if os.path.isfile(name)]
     rows = [row for path in files for row in _rows_of_file(path)]
     names = [name for name in options.names if name not in files]
     if names or not files:
         rows += _stored_rows(options, names)
-    if since is not None:
+    if options.since is not None:
+        since = utc(options.since)
         rows = [row for row in rows if str(row.get("started", "")) >= since]
     return sorted(rows, key=lambda row: str(row.get("started", "")))
-
-
-def _since(words: str | None) -> str | None:
-    from jobmeter.moments import moment
-    from jobmeter.times import utc
-
-    return None if words is None else utc(moment(words))
 
 
 def _rows_of_file(path: str) -> Iterator[StoredRun]:

@@ -1,4 +1,4 @@
-"""`jobmeter stats`: what the runs of each job have in common."""
+"""`jobmeter stats`: statistics of the runs of each job."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _print_notes(store: Store, by: str | None, groups: list[GroupStatistics]) ->
 
 
 def _object(by: str, group: GroupStatistics, factors: Factors) -> dict[str, Any]:
-    """A group as JSON: a run without the label is in the group that has no value."""
+    """A group as JSON. The group of the runs without the label has no field for it."""
     from jobmeter.analyse.statistics import rounded_rates
 
     entry: dict[str, Any] = {} if group.group is None else {by: group.group}
@@ -96,7 +96,7 @@ def _print_csv(by: str, groups: list[GroupStatistics], factors: Factors) -> None
 
 
 def _print_table(by: str, groups: list[GroupStatistics], total: GroupTotals, factors: Factors) -> None:
-    """One line a group where all quantiles of a figure fit side by side, else one line a quantile."""
+    """Print one line for each group if all quantiles of a figure fit side by side, else one line for each quantile."""
     from jobmeter.cli.shared.tables import print_table, printable_cells, terminal
     from jobmeter.report.stats_table import flat_table, tall_table
     from jobmeter.report.table_layout import lay_out
@@ -108,4 +108,4 @@ def _print_table(by: str, groups: list[GroupStatistics], total: GroupTotals, fac
     print_table(table.columns, table.rows, has_total=table.has_total)
     sources = sorted({group.source for group in groups})
     if len(sources) > 1:
-        warn(f"figures of different tools are not alike; only the total adds them up: {', '.join(sources)}")
+        warn(f"these runs were measured by different tools; only the total adds their figures up: {', '.join(sources)}")

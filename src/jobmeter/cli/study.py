@@ -20,7 +20,7 @@ _COMMANDS = ("summary",)
 
 
 class _Chosen(NamedTuple):
-    """The runs that are the study."""
+    """A study: its name, and the selection of its runs."""
 
     name: str
     selection: Selection
@@ -82,7 +82,10 @@ def _label(word: str) -> tuple[str, str]:
 
 
 def _metric(store: Store, chosen: _Chosen, given: str | None) -> str | None:
-    """The metric that trials are ranked by: the one that is named, or the only one there is."""
+    """The metric that trials are ranked by: the given one, else the one that most trials reported; None if none did.
+
+    Raises UsageError if no trial reported the given one.
+    """
     from jobmeter.store.query.trials import metric_names
 
     names = metric_names(list(store.runs(chosen.selection)))

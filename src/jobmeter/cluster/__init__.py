@@ -1,4 +1,4 @@
-"""What a cluster reserves and uses: samplers on its nodes, what they are asked by, and the monitor of it all."""
+"""What a cluster reserves and uses: samplers on its nodes, the sources that read them, and the monitor."""
 
 ENGINES = ("local", "ray")
-"""Those that have a cluster to watch."""
+"""The engines whose cluster can be watched."""

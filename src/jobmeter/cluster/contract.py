@@ -1,4 +1,4 @@
-"""What the monitor asks of a cluster: one source for each kind."""
+"""The interface between the monitor and a cluster: one source for each kind of cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobmeter.analyse.cluster.model import Values, Waiting
 
 
 class NodeState(NamedTuple):
-    """A node that is there now."""
+    """A node that is in the cluster now."""
 
     id: str
     name: str
@@ -18,7 +18,7 @@ class NodeState(NamedTuple):
 
 
 class LostNode(NamedTuple):
-    """A node that is no longer there."""
+    """A node that has left the cluster."""
 
     id: str
     why: str | None  # None: it left on request
@@ -31,26 +31,26 @@ class Observation(NamedTuple):
     values: Mapping[str, Values]  # by id of the node
     lost: tuple[LostNode, ...] = ()
     tasks: Mapping[str, Values] = {}  # by name
-    requests: Mapping[str, Values] = {}  # by name: what each requests
+    requests: Mapping[str, Values] = {}  # by name: what each task of that name requests
     waiting: tuple[Waiting, ...] = ()
     cluster: Values = {}
     is_idle: bool = False  # nothing runs, and nothing waits
 
 
 class ClusterSource(Protocol):
-    """Reads a cluster. Made with its address; nothing is connected before `open`."""
+    """Reads a cluster. Constructed with its address; it connects to nothing before `open`."""
 
     notes: list[str]
     """What cannot be read, and why; each once."""
 
     def open(self) -> str:
-        """Connect, and return the address. LaunchError when that cannot be."""
+        """Connect, and return the address. Raises LaunchError if that is not possible."""
 
     def read(self) -> Observation:
-        """The cluster now. LaunchError when it is no longer there."""
+        """The cluster now. Raises LaunchError if it is gone."""
 
     def cpu_seconds(self) -> float:
-        """CPU time that sampling has used on all nodes, that of this process not included."""
+        """CPU time that sampling has used on all nodes, without that of this process."""
 
     def close(self) -> None:
-        """Remove what was started."""
+        """End everything that was started."""

@@ -1,9 +1,8 @@
-"""What the NVIDIA GPUs of a machine do. Their driver can block for good: it is called by a thread of its own."""
+"""What the NVIDIA GPUs of a machine do. Their driver can block for ever, so a separate thread calls it."""
 
 from __future__ import annotations
 
 import threading
-import time
 
 from jobmeter.errors import NoData
 from jobmeter.kernel.gpu import GpuLost
@@ -11,30 +10,31 @@ from jobmeter.kernel.hardware import has_nvidia_driver
 from jobmeter.kernel.machine import Machine
 
 _DEADLINE = 0.2
-"""Seconds that a reading waits for the driver; one that is late once is not waited for until it answers."""
+"""Seconds that a reading waits for the driver. After a late answer, readings do not wait again until the driver has
+answered."""
 
 
 class GpuUse:
-    """Reads the GPUs, again and again; nothing where there is no driver."""
+    """Reads the GPUs repeatedly. Without a driver, every reading is empty."""
 
     def __init__(self, machine: Machine) -> None:
         self._values: dict[str, float] = {}
         self._asked, self._answered = threading.Event(), threading.Event()
-        self._answered_in_time = True
+        self._answered.set()  # nothing was asked yet
         self._closed = False
         self._present = has_nvidia_driver(machine)
         if self._present:
             threading.Thread(target=self._serve, name="jobmeter-gpus", daemon=True).start()
 
     def read(self) -> dict[str, float]:
-        """`used_gpus`, how many there are, and their memory; nothing while the driver does not answer."""
+        """`used_gpus`, the number of GPUs, and their memory; empty while the driver does not answer."""
         if not self._present:
             return {}
-        self._answered.clear()
-        self._asked.set()
-        in_time = self._answered.wait(_DEADLINE if self._answered_in_time else 0.0)
-        self._answered_in_time = in_time
-        return dict(self._values) if in_time else {}
+        if self._answered.is_set():  # else the driver still works on the last request
+            self._answered.clear()
+            self._asked.set()
+            self._answered.wait(_DEADLINE)
+        return dict(self._values) if self._answered.is_set() else {}
 
     def _serve(self) -> None:
         from jobmeter.kernel.nvml import Driver
@@ -44,6 +44,7 @@ class GpuUse:
             gpus = driver.gpus()
         except NoData:
             self._present = False
+            self._answered.set()
             return
         while not self._closed:
             if not self._asked.wait(1.0):
@@ -74,6 +75,6 @@ class GpuUse:
 
     def wait_until_ready(self, seconds: float) -> None:
         """Wait for the first answer of the driver, which may take some seconds to start."""
-        deadline = time.monotonic() + seconds
-        while self._present and time.monotonic() < deadline and not self.read():
-            self._answered_in_time = True
+        self.read()
+        if self._present:
+            self._answered.wait(seconds)

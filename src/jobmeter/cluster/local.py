@@ -1,4 +1,4 @@
-"""This machine as a cluster of one node; what the running jobs of the store request is what is reserved."""
+"""This machine as a cluster of one node. What the running jobs of the store request counts as reserved."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LocalSource:
         assert self._sampler is not None, "it was not opened"
         name = self._facts.host_name
         values = dict(self._sampler.read().machine)
-        # The machine's use is compared with what the machine has, whatever this process may use of it.
+        # The machine's use is compared with what the machine has, even if this process may use only a part of it.
         values["capacity_cpus"] = values["total_cpus"] = self._facts.host_cpus
         if self._facts.host_memory_bytes is not None:
             values["capacity_memory_bytes"] = values["total_memory_bytes"] = self._facts.host_memory_bytes
@@ -70,7 +70,7 @@ class LocalSource:
     def _running(
         self, values: dict[str, float], tasks: dict[str, dict[str, float]], requests: dict[str, Values]
     ) -> int:
-        """Add up what the jobs request that run here now; returns how many there are."""
+        """Add up what the jobs that run here now request; returns the number of these jobs."""
         assert self._store is not None
         self._store.update()
         values.update({"reserved_cpus": 0.0, "reserved_memory_bytes": 0.0, "reserved_gpus": 0.0})
@@ -91,7 +91,7 @@ class LocalSource:
         return count
 
     def cpu_seconds(self) -> float:
-        return 0.0  # all of it is this process's
+        return 0.0  # this process does all of the sampling
 
     def close(self) -> None:
         if self._sampler is not None:

@@ -13,14 +13,14 @@ _PRESSURES = ("cpu", "memory", "io")
 
 
 class MachineUse:
-    """Reads the machine, again and again. Rates are since the reading before; the first has none."""
+    """Reads the machine repeatedly. Rates are since the previous reading; the first reading has none."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._counters: dict[str, tuple[float, float]] = {}
 
     def read(self) -> dict[str, float]:
-        """What can be read; what cannot is absent."""
+        """The values that can be read; others are absent."""
         values: dict[str, float] = {}
         self._rate(values, "used_cpus", lambda: hostfs.read_cpu_time(self._machine).busy)
         self._level(values, "used_memory_bytes", lambda: hostfs.read_memory_used(self._machine))
@@ -34,7 +34,7 @@ class MachineUse:
         return values
 
     def _pressure(self, name: str) -> float:
-        """In percent of a second, so that its rate is one."""
+        """The time that tasks have waited, in hundredths of a second: its rate is a percentage."""
         return 100 * pressure.read_pressure(self._machine, name)
 
     def _level(self, values: dict[str, float], key: str, read: Callable[[], float]) -> None:
@@ -50,13 +50,13 @@ class MachineUse:
             return  # this kernel does not have it
         before = self._counters.get(key)
         self._counters[key] = (now, total)
-        # A counter that fell began anew.
+        # A counter that fell was reset: there is no rate.
         if before is not None and now > before[0] and total >= before[1]:
             values[key] = (total - before[1]) / (now - before[0])
 
 
 def boot_id(machine: Machine) -> str:
-    """What tells machines apart, also from inside containers; the host's name where the kernel has none."""
+    """An id that differs between machines, also inside containers; the host name if the kernel has none."""
     try:
         with open(f"{machine.proc}/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()

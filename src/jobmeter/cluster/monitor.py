@@ -1,4 +1,4 @@
-"""Watches a cluster: polls its source, keeps the samples, and reports what was reserved beside what was used."""
+"""Watches a cluster: polls its source, keeps the samples, and reports what was reserved and what was used."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ClusterMonitor:
         with self._lock:
             observation = self._source.read()
             if not self.history.samples:
-                self._started = time.monotonic()  # starting what samples the nodes may have taken a while
+                self._started = time.monotonic()  # starting the samplers on the nodes may have taken a while
             seconds = time.monotonic() - self._started
             span = seconds - self.history.seconds if self.history.samples else 0.0
             self._follow_nodes(observation, seconds)

@@ -1,4 +1,4 @@
-"""Samples one node: all of its machine, and the processes below its root. Runs on the node, wherever that is."""
+"""Samples one node: all of its machine, and the processes that descend from its root. Runs on that node."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import THIS_MACHINE, Machine
 
 _DRIVER_STARTS = 5.0
-"""Seconds that the driver of GPUs may take."""
+"""Seconds that the GPU driver may take to start."""
 
 
 class NodeFacts(NamedTuple):
-    """What does not change of a node."""
+    """What does not change about a node."""
 
     host_id: str  # the same for nodes on one machine
     host_name: str
     host_cpus: float
     host_memory_bytes: float | None
-    cpus: float  # that the node may use
+    cpus: float  # CPUs that the node may use
     memory_bytes: float | None
 
     @property
@@ -35,17 +35,17 @@ class NodeFacts(NamedTuple):
 
 
 class NodeReading(NamedTuple):
-    """One sample of a node. Whoever has all nodes decides which of `machine` and `processes` is its use."""
+    """One sample of a node. The source, which knows all nodes, decides if `machine` or `processes` is its use."""
 
     machine: dict[str, float]
     processes: dict[str, float]
-    branches: list[tuple[int, str, dict[str, float]]]  # pid, title and use of each child of the root
+    branches: list[tuple[int, str, dict[str, float]]]  # pid, title, use of each child of the root with its descendants
     spilled_bytes: float | None
-    cpu_seconds: float  # that the process of the sampler has used, since it began
+    cpu_seconds: float  # CPU time of the sampler's process since it began
 
 
 class NodeSampler:
-    """Reads one node when asked to."""
+    """Reads one node at each `read`."""
 
     def __init__(
         self, root: int | None = None, spill_directories: tuple[str, ...] = (), machine: Machine = THIS_MACHINE
@@ -58,7 +58,7 @@ class NodeSampler:
         self._spill_directories = spill_directories
 
     def wait_for_gpus(self) -> None:
-        """Wait until the driver of the GPUs has started, if there is one: else the first samples have none of them."""
+        """Wait until the GPU driver has started, if there is one: else the first samples would have no GPUs."""
         self._gpus.wait_until_ready(_DRIVER_STARTS)
 
     def facts(self) -> NodeFacts:
@@ -85,14 +85,14 @@ class NodeSampler:
         return NodeReading(machine, use.values, branches, self._spilled(), time.process_time())
 
     def _spilled(self) -> float | None:
-        """Bytes of objects that are on the disk; None when it is not known where they go."""
+        """Bytes of objects that were spilled to disk; None if the directories for them are not known."""
         sizes: list[int] | None = None
         for directory in self._spill_directories:
             try:
                 with os.scandir(directory) as entries:
                     found = [entry.stat(follow_symlinks=False).st_size for entry in entries if entry.is_file()]
             except OSError:
-                continue  # nothing was moved there yet
+                continue  # nothing was spilled there yet
             sizes = [*(sizes or []), *found]
         return None if not self._spill_directories else float(sum(sizes or []))
 

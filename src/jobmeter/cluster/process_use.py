@@ -12,13 +12,13 @@ from jobmeter.kernel.procfs import Identity
 from jobmeter.kernel.tree import Process, Tree
 
 _KEEP_OPEN = 100
-"""Files of /proc held open: the process that samples is one of Ray's, and needs files of its own."""
+"""Files of /proc held open: the process that samples is a worker of Ray, which needs descriptors for itself."""
 _BUSY = 0.02
-"""CPUs from which on it is read how long a process waited for one; or if it is ready to run."""
+"""The waiting times of all threads are read if a process uses at least this many CPUs, or is ready to run."""
 
 
 class BranchUse(NamedTuple):
-    """One child of the root with all its descendants, since the reading before."""
+    """One child of the root with all its descendants, since the previous reading."""
 
     pid: int
     title: str  # its command line
@@ -33,19 +33,19 @@ class ProcessUse(NamedTuple):
 
 
 class ProcessesBelow:
-    """Reads the processes, again and again. Rates are since the reading before; the first has none."""
+    """Reads the processes repeatedly. Rates are since the previous reading; the first reading has none."""
 
     def __init__(self, machine: Machine, root: int) -> None:
-        """OSError when there is no such process."""
+        """Raises OSError if there is no such process."""
         self._machine = machine
         self._tree = Tree(machine, root, keep_open=_KEEP_OPEN)
         self._ledger = Ledger()
         self._branch_ledgers: dict[Identity, Ledger] = {}
         self._totals: dict[Identity | None, tuple[int, ...]] = {}
         self._accounts: dict[Identity, Account] = {}
-        self._anonymous: dict[Identity, tuple[int, int]] = {}  # resident size, and what of it nobody shares
-        self._ticks: dict[Identity, int] = {}  # of CPU
-        # Nanoseconds of waiting for a CPU: of the first thread, and of all threads of those that ran lately.
+        self._anonymous: dict[Identity, tuple[int, int]] = {}  # resident size, and the anonymous memory in it
+        self._ticks: dict[Identity, int] = {}  # CPU time in clock ticks
+        # Nanoseconds of waiting for a CPU: of the first thread, and of all threads of processes that ran lately.
         self._first_delays: dict[Identity, int] = {}
         self._delays: dict[Identity, int] = {}
         self._at = 0.0
@@ -84,7 +84,7 @@ class ProcessesBelow:
             "used_memory_bytes": float(sum(map(self._memory, processes))),
             "processes": float(sum(process.alive for process in processes)),
         }
-        # A branch that began since the last reading used all that it has used since then.
+        # A branch that began since the last reading has used its whole totals since then.
         if span > 0 and totals and (before is not None or key is not None):
             ticks, read, written = (now - was for now, was in zip(totals, before or (0, 0, 0)))
             values["used_cpus"] = ticks / TICKS_PER_SECOND / span
@@ -123,11 +123,12 @@ class ProcessesBelow:
             io = procfs.read_io(self._machine, process.identity.pid)
             moved = (io.read_bytes, io.write_bytes)
         except (OSError, ValueError):
-            moved = (0, 0) if before is None else (before.used[1], before.used[2])  # another user's, or ended
+            # It belongs to another user, or has ended.
+            moved = (0, 0) if before is None else (before.used[1], before.used[2])
         return Account(stat.ppid, faults, stat.children_minor_faults, (ticks, *moved))
 
     def _memory(self, process: Process) -> int:
-        """Memory of a process that is its own: what several map, as libraries and the object store, is left out."""
+        """Anonymous memory of a process. What several processes map, as libraries and the object store, is left out."""
         if not process.holds_memory:
             return 0
         known = self._anonymous.get(process.identity)
@@ -141,9 +142,9 @@ class ProcessesBelow:
         return own
 
     def _waited(self, process: Process, span: float) -> float | None:
-        """CPUs' worth of waiting for one, at least; None when the kernel does not count it.
+        """Seconds per second that the process waited for a CPU, at least; None if the kernel does not count it.
 
-        Of every process its first thread is read; of those that ran, or are ready to run, all threads.
+        For every process the first thread is read; for those that ran, or are ready to run, all threads.
         """
         identity, ticks = process.identity, process.stat.user + process.stat.system
         ran = ticks - self._ticks.get(identity, 0)
@@ -154,7 +155,7 @@ class ProcessesBelow:
         try:
             first = self._first_delays[identity] = procfs.read_run_delay(self._machine, identity.pid, identity.pid)
             waited = first - first_before
-            # One that is ready to run and gets no CPU at all is not idle.
+            # A process that is ready to run and gets no CPU at all is not idle.
             if process.stat.state == "R" or ran >= max(_BUSY * span * TICKS_PER_SECOND, 1):
                 threads = procfs.thread_ids(self._machine, identity.pid)
                 every = self._delays[identity] = sum(
@@ -174,7 +175,7 @@ class ProcessesBelow:
             return ""
 
     def _forget(self, branches: set[Identity]) -> None:
-        """Drop what is known of processes that have ended."""
+        """Drop what is known about processes that have ended."""
         ended = self._ticks.keys() - self._accounts.keys()
         for identity in ended:
             for known in (self._ticks, self._first_delays, self._delays, self._anonymous):

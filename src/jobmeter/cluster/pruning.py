@@ -1,4 +1,4 @@
-"""Removes what is stored of clusters that were watched long ago."""
+"""Removes stored samples of clusters that were watched long ago."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class PrunedSamples(NamedTuple):
 
 
 def prune_samples(store: str, before: float, *, dry_run: bool = False) -> PrunedSamples:
-    """Remove the samples of monitors that began before then and write no more; with `dry_run` only count them.
+    """Remove the samples of monitors that began before `before` and write no more; with `dry_run` only count them.
 
-    What is no file of samples is left alone. StoreError when one cannot be removed, once the others are.
+    Other files are left alone. If a file cannot be removed, raises StoreError after it has removed the others.
     """
     path = f"{store}/{FOLDER}"
     try:
@@ -59,11 +59,11 @@ def prune_samples(store: str, before: float, *, dry_run: bool = False) -> Pruned
 
 
 def _prunable_bytes(directory: int, name: str, before: float) -> int | None:
-    """The size of a file of samples that may be removed; None for any other."""
+    """The size of a file of samples that may be removed; None for any other file."""
     try:
         descriptor = open_in(directory, name, os.O_RDONLY, name)
     except OSError:
-        return None  # a link, or gone, or not ours to read
+        return None  # a symbolic link, or gone, or not readable
     with open(descriptor, "rb") as file:
         header = parse_line(next(read_lines(file), b""))
         if not isinstance(header, dict) or header.get("schema") != SCHEMA:
@@ -83,6 +83,6 @@ def _began(header: Mapping[str, Any]) -> float | None:
 
 
 def _has_end(file: IO[bytes], size: int) -> bool:
-    """Whether the monitor wrote its last line: its process may live on, and watch another cluster."""
+    """Whether the monitor wrote its last line. Its process may still run after that, and watch another cluster."""
     file.seek(max(size - _TAIL, 0))
     return file.read(_TAIL).rstrip(b"\n").rpartition(b"\n")[2].startswith(b'{"ended"')

@@ -1,8 +1,8 @@
-"""What there really is for each node, and whether its use is that of its machine or of its processes.
+"""The real capacity of each node, and whether the use of a node is that of its machine or of its processes.
 
-A node that has its machine for itself, and may use all of it, is the machine: every process counts. Where several nodes
-share a machine, or a container or a cgroup gives the node less than the machine has, its use is that of its own
-processes: its raylet and all that descends from it.
+If a node has its machine for itself, and may use all of it, its use is that of the machine: every process counts. If
+several nodes share a machine, or a container or a cgroup gives the node less than the machine has, its use is that of
+its own processes: its raylet and all descendants of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jobmeter.cluster.node_sampler import NodeFacts
 
 
 class SampledNode(NamedTuple):
-    """A node of which the sampler has said what it has; None: it has not answered."""
+    """A node, and the facts from its sampler; None: the sampler has not answered."""
 
     facts: NodeFacts | None
     total: Mapping[str, float]  # what can be reserved
@@ -26,7 +26,7 @@ class Capacity(NamedTuple):
 
 
 def capacities(nodes: Mapping[str, SampledNode]) -> dict[str, Capacity]:
-    """By node. Nodes that share a machine have its CPUs by the CPUs that can be reserved on each."""
+    """The capacity by node. A shared machine is divided by what can be reserved on each of its nodes: see `_part`."""
     by_host: dict[str, list[str]] = {}
     for node, sampled in nodes.items():
         if sampled.facts is not None:
@@ -66,6 +66,6 @@ def _shared(node: str, together: Mapping[str, SampledNode]) -> dict[str, float]:
 
 
 def _part(claims: Mapping[str, float], node: str, there_is: float) -> float:
-    """What a node may count on: what it claims, or its share where all claim more than there is."""
+    """What a node may count on: what it claims, or its share if all together claim more than there is."""
     claimed = sum(claims.values())
     return claims[node] * min(there_is / claimed, 1.0) if claimed > 0 else 0.0

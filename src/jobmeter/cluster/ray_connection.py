@@ -9,10 +9,10 @@ from jobmeter.errors import LaunchError, UsageError
 
 
 class Connection:
-    """A connection to a cluster: this program's own, if it has one already."""
+    """A connection to a cluster. If this program is connected already, that connection is used."""
 
     def __init__(self, address: str | None) -> None:
-        """`address` is HOST:PORT, or `auto`: the cluster that runs here. LaunchError when there is none."""
+        """`address` is HOST:PORT, or `auto`: the cluster that runs here. Raises LaunchError if there is none."""
         wanted = wanted_address(address)
         self.ray = import_ray()
         self._is_own = not self.ray.is_initialized()
@@ -28,11 +28,11 @@ class Connection:
             raise UsageError(f"--address: this program is connected to {self.address} already, not to {wanted}")
 
     def check_alive(self) -> None:
-        """LaunchError when the head no longer listens."""
+        """Raise LaunchError if the head does not listen any more."""
         try:
             open_socket(self.address).close()
         except OSError as error:
-            # Without its head, Ray would wait for a minute for an end of the connection, and end this process then.
+            # To end the connection without its head, Ray would wait for a minute, and then end this process.
             self.is_alive = False
             raise LaunchError(f"the Ray cluster at {self.address} is gone: {error.strerror or error}") from None
 

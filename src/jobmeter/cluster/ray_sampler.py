@@ -11,7 +11,7 @@ from jobmeter.kernel.procfs import read_stat
 
 
 class JobmeterSampler:
-    """What runs in the actor; Ray shows its process by this name."""
+    """The class of the actor; Ray shows its process by this name."""
 
     def __init__(self, session_directory: str, node_id: str) -> None:
         # Where Ray puts objects that do not fit into the object store, unless it is configured otherwise.
@@ -27,7 +27,7 @@ class JobmeterSampler:
 
 
 def raylet_above(machine: Machine, pid: int) -> int:
-    """The raylet that started a worker: all processes of its node descend from it."""
+    """The pid of the raylet that started a worker: all processes of its node descend from it."""
     while pid > 1:
         stat = read_stat(machine, pid)
         if stat.comm == b"raylet":

@@ -9,9 +9,9 @@ from jobmeter.cluster.ray_connection import Connection
 from jobmeter.cluster.ray_sampler import JobmeterSampler
 
 _ANSWER = 2.0
-"""Seconds that a sample waits for the nodes; one that is late is in the next."""
+"""Seconds that a sample waits for the nodes; an answer that is late goes into the next sample."""
 _FIRST_ANSWER = 20.0
-"""Seconds that the first sample of all waits: Ray starts a process on each node."""
+"""Seconds that the very first sample waits: Ray has to start a process on each node."""
 
 
 class _Sampler:
@@ -20,7 +20,7 @@ class _Sampler:
     def __init__(self, actor: Any) -> None:
         self.actor = actor
         self.facts: NodeFacts | None = None
-        self.asked: dict[str, Any] = {"facts": actor.facts.remote()}  # what it has not answered yet
+        self.asked: dict[str, Any] = {"facts": actor.facts.remote()}  # calls that it has not answered yet
         self.cpu_seconds = 0.0
 
 
@@ -32,19 +32,19 @@ class Sampled(NamedTuple):
 
 
 class Samplers:
-    """Starts, asks and ends them."""
+    """Starts, reads and ends the samplers."""
 
     def __init__(self, connection: Connection, notes: list[str]) -> None:
         self._connection = connection
         self._notes = notes
         self._samplers: dict[str, _Sampler] = {}
-        self._broken: set[str] = set()  # nodes on which none can be started
-        self._hosts: dict[str, str] = {}  # node → name of its host, also of those that left
+        self._broken: set[str] = set()  # nodes whose sampler failed; none is started there again
+        self._hosts: dict[str, str] = {}  # node → name of its host, also for nodes that have left
         self._gone_cpu = 0.0
         self._answered = False
 
     def name(self, node: str) -> str:
-        """For people: its host, with the beginning of its id where several nodes are, or were, on one host."""
+        """The name of a node in reports: its host, and the start of its id if several nodes are, or were, on it."""
         host = self._hosts.get(node) or node[:8]
         several = sum(each == host for each in self._hosts.values()) > 1
         return f"{host}-{node[:4]}" if several else host
@@ -54,7 +54,7 @@ class Samplers:
         return sampler.facts.host_id if sampler is not None and sampler.facts is not None else node
 
     def read(self, alive: set[str]) -> Sampled:
-        """Ask all nodes; those that are not `alive` any more are forgotten."""
+        """Read all nodes that are `alive`; the samplers of others are forgotten."""
         for node in self._samplers.keys() - alive:
             self._gone_cpu += self._samplers.pop(node).cpu_seconds
         new = alive - self._samplers.keys() - self._broken
@@ -91,7 +91,7 @@ class Samplers:
             self._connection.ray.wait(asked, num_returns=len(asked), timeout=timeout)
 
     def _answer(self, node: str, reference: Any) -> Any:
-        """None when it has not answered yet, or never will; then it is noted once."""
+        """The answer to a call; None if there is none yet, or never will be. A sampler that failed is noted once."""
         ray = self._connection.ray
         ready, _ = ray.wait([reference], timeout=0)
         if not ready:
@@ -99,7 +99,7 @@ class Samplers:
         try:
             return ray.get(reference)
         except ray.exceptions.RayError as error:
-            # A node that dies takes its sampler with it, and is reported as lost.
+            # The sampler of a node that died needs no note: the node is reported as lost.
             if node in {each["NodeID"] for each in ray.nodes() if each["Alive"]}:
                 self._broken.add(node)
                 why = " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""A Ray cluster: what is reserved, as its head says, and what is used, as a sampler on each node reads it."""
+"""Reads a Ray cluster: what is reserved, from its head, and what is used, from a sampler on each node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobmeter.cluster.ray_tasks import TaskNames, TaskTable, resource_values, ta
 from jobmeter.errors import LaunchError
 
 _SHORT_USE = 0.05
-"""CPUs from which on the use of a worker that is idle now counts for what it ran before."""
+"""If a worker that is idle now used at least this many CPUs, its use counts for the task that it ran before."""
 _MACHINE_ONLY = (
     "load1",
     "cpu_pressure_percent",
@@ -28,7 +28,7 @@ _MACHINE_ONLY = (
     "used_gpu_memory_bytes",
     "capacity_gpu_memory_bytes",
 )
-"""What is known of the machine alone, also where the use of a node is that of its processes."""
+"""Values that are known only for the machine, and taken from it even if the use of a node is that of its processes."""
 
 
 class _Reserved(NamedTuple):
@@ -41,7 +41,7 @@ class _Reserved(NamedTuple):
 
 
 class RaySource:
-    """Reads a Ray cluster. Nothing of it needs the dashboard."""
+    """Reads a Ray cluster, without its dashboard."""
 
     def __init__(self, address: str | None) -> None:
         self.notes: list[str] = []
@@ -49,7 +49,7 @@ class RaySource:
         self._connection: Connection
         self._samplers: Samplers
         self._names = TaskNames(self._read_tasks)
-        self._last_names: dict[tuple[str, int], str] = {}  # of node and process
+        self._last_names: dict[tuple[str, int], str] = {}  # (node, pid) → the task that it ran last
         self._alive: set[str] = set()
 
     def open(self) -> str:
@@ -63,7 +63,7 @@ class RaySource:
         self._connection.check_alive()
         try:
             head = self._read_head()
-        except Exception as error:  # noqa: BLE001 - Ray raises what its core does
+        except Exception as error:  # noqa: BLE001 - Ray raises whatever its core raises
             raise LaunchError(f"the Ray cluster at {self._connection.address} is gone: {error}") from None
         lost = self._lost(head)
         sampled = self._samplers.read(set(head.total))
@@ -111,7 +111,7 @@ class RaySource:
             total = resource_values(node.total_resources)
             available = resource_values(node.available_resources)
             read.total[node_id] = total
-            # What is used up is not listed.
+            # A resource that is used up is not listed as available.
             read.reserved[node_id] = {key: max(amount - available.get(key, 0.0), 0.0) for key, amount in total.items()}
         return read
 
@@ -131,12 +131,12 @@ class RaySource:
         }
 
     def _add_tasks(self, tasks: dict[str, dict[str, float]], node: str, reading: NodeReading) -> None:
-        """Add what the workers of a node use to the names of what they run."""
+        """Add what the workers of a node use to the tasks that they run, by name."""
         for pid, title, use in reading.branches:
             running = task_of(title)
             name = running
             if name is None:
-                # A task that ended since the last sample used what its worker used.
+                # What the worker used since the last sample was used by the task that ended since then.
                 ended = self._last_names.pop((node, pid), None)
                 name = ended if use.get("used_cpus", 0.0) >= _SHORT_USE else None
             else:
@@ -148,13 +148,13 @@ class RaySource:
             for key in ("used_cpus", "used_memory_bytes"):
                 if key in use:
                     task[key] = task.get(key, 0.0) + use[key]
-            # What is not known of one is not known of all of its name.
+            # If it is unknown for one worker, it is unknown for the name: NaN, which `read` removes.
             task["waited_cpus"] = task.get("waited_cpus", 0.0) + use.get("waited_cpus", math.nan)
 
     def _read_tasks(self) -> TaskTable:
         try:
             return task_table(_task_events())
-        except Exception as error:  # noqa: BLE001 - whatever Ray's head, or its dashboard, says
+        except Exception as error:  # noqa: BLE001 - Ray's head, or its dashboard, may raise anything
             note = f"what tasks request, and which wait, is not known by name: {' '.join(str(error).split())[:200]}"
             if note not in self.notes:
                 self.notes.append(note)
@@ -167,7 +167,7 @@ class RaySource:
             alive = state.actors(actor_state_name="ALIVE")
         except Exception:  # noqa: BLE001 - their number is not worth losing a sample
             return {}
-        # Samplers, also those of other monitors, are no part of what is watched.
+        # Samplers are not counted, also not those of other monitors.
         return {"actors": float(sum(each.get("ActorClassName") != JobmeterSampler.__name__ for each in alive.values()))}
 
     def cpu_seconds(self) -> float:
@@ -186,7 +186,7 @@ def _task_events() -> Any:
 
     if hasattr(state.state, "_get_all_task_events"):
         return state.state._get_all_task_events()
-    # Earlier versions have no function of their own for it.
+    # Earlier versions of Ray have no function for it.
     from ray.core.generated import gcs_pb2
 
     state.state._check_connected()
@@ -195,7 +195,7 @@ def _task_events() -> Any:
 
 
 def _held(head: _Reserved) -> list[dict[str, float]]:
-    """What is reserved of what tasks request: objects stay after them."""
+    """What tasks have reserved on each node. Objects are left out, as they stay after their tasks."""
     return [
         {key: amount for key, amount in reserved.items() if key != "object_store_bytes"}
         for reserved in head.reserved.values()
@@ -203,7 +203,7 @@ def _held(head: _Reserved) -> list[dict[str, float]]:
 
 
 def _waiting(state: Any) -> tuple[Waiting, ...]:
-    """What is waited for, by amounts: tasks and actors, and placement groups bundle by bundle."""
+    """What tasks and actors wait for, by amounts, and what placement groups wait for, bundle by bundle."""
     found = [
         Waiting(resource_values(each.request.resources_bundle), each.count) for each in state.pending_resource_requests
     ]
@@ -219,13 +219,13 @@ def _used(reading: NodeReading, scope: str, known: Mapping[str, float]) -> dict[
         return {**reading.machine, **processes, **spilled}
     used = {**reading.processes, **{key: reading.machine[key] for key in _MACHINE_ONLY if key in reading.machine}}
     if "used_memory_bytes" in used:
-        # Objects are in memory that all processes of the node share.
+        # Objects are in memory that all processes of the node share, which the values of the processes leave out.
         used["used_memory_bytes"] += known.get("reserved_object_store_bytes", 0.0)
     return {**used, **spilled}
 
 
 def _why(node: Mapping[str, Any]) -> str | None:
-    """Why a node is gone; None when it was asked to leave."""
+    """Why a node is gone; None if it left on request."""
     reason, message = node.get("DeathReason", 0), " ".join(str(node.get("DeathReasonMessage", "")).split())
     if reason in (1, 4):  # EXPECTED_TERMINATION, AUTOSCALER_DRAIN_IDLE of Ray's gcs.proto
         return None

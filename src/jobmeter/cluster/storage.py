@@ -1,9 +1,9 @@
-"""Keeps what was seen of a cluster in the store: `<store>/cluster/<id>.jsonl`, append only.
+"""Stores the samples of a cluster: `<store>/cluster/<id>.jsonl`, append-only.
 
-Line 1 is the header, with the process that writes. `{"node": {…}}` says that a node joined or changed,
-`{"columns": {"n ID": […]}}` which keys the samples of a node have from here on, `{"requests": {…}}` what tasks of a
-name request; `{"at": …}` is a sample, its values in the order of the columns. The last line is `{"ended": …}`; without
-it, the monitor was killed, and all that it wrote counts.
+Line 1 is the header, with the process that writes. `{"node": {…}}`: a node joined or changed.
+`{"columns": {"n ID": […]}}`: the keys that samples of a node have from here on. `{"requests": {…}}`: what the tasks of
+each name request. `{"at": …}`: a sample, with its values in the order of the columns. The last line is `{"ended": …}`;
+without it, the monitor was killed, and all that it wrote counts.
 """
 
 from __future__ import annotations
@@ -29,60 +29,78 @@ SCHEMA = "jobmeter.cluster-samples/1"
 FOLDER = "cluster"
 SUFFIX = ".jsonl"
 _MOST = LARGEST / 1e6
-"""Sums of so many amounts are within what the schema of the report allows."""
+"""The largest amount: the sum of a million of them is within what the schema of the report allows."""
 
 
 class SampleFile:
-    """Writes the file while the cluster is watched. A disk that is full costs samples, never the monitor."""
+    """Writes the file while the cluster is watched. If the disk is full, samples are lost; the monitor goes on."""
 
     def __init__(self, store: str, about: Mapping[str, Any]) -> None:
-        """StoreError when it cannot be created."""
+        """Raises StoreError if the file cannot be created."""
         self.path = path_of(store, str(about["id"]))
         self.failed: str | None = None
         self._nodes: dict[str, Node] = {}
         self._requests: dict[str, dict[str, float]] = {}
         self._columns: dict[str, list[str]] = {}
+        self._owed = _encoded({"schema": SCHEMA, **about, "writer": _this_writer()})  # comes before the next lines
         try:
             access = make_store_directory(store, FOLDER)
             self._descriptor = create(self.path, access, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise StoreError(f"{error.filename}: {error.strerror}") from None
-        self._write({"schema": SCHEMA, **about, "writer": _this_writer()})
+        self._write()
 
     def add(self, history: History, sample: Sample) -> None:
-        """Write a sample, after what it needs to be understood."""
-        lines: list[Any] = []
-        for node in history.nodes.values():
-            if self._nodes.get(node.id) != node:
-                self._nodes[node.id] = node
-                lines.append({"node": _without_none(node._asdict())})
+        """Write a sample, after the lines that are needed to read it."""
+        nodes = {name: node for name, node in history.nodes.items() if self._nodes.get(name) != node}
+        lines: list[Any] = [{"node": _without_none(node._asdict())} for node in nodes.values()]
         requests = {name: dict(request) for name, request in history.requests.items()}
         if requests != self._requests:
-            self._requests = requests
             lines.append({"requests": requests})
-        changed = {}
+        columns = {}
         for group, values in (*_named("n", sample.nodes), *_named("t", sample.tasks), ("c", sample.cluster)):
             if self._columns.get(group) != list(values):
-                self._columns[group] = changed[group] = list(values)
-        if changed:
-            lines.append({"columns": changed})
+                columns[group] = list(values)
+        if columns:
+            lines.append({"columns": columns})
         entry: dict[str, Any] = {"at": round(sample.seconds, 3), "span": round(sample.span, 3)}
         for group, values in (*_named("n", sample.nodes), *_named("t", sample.tasks), ("c", sample.cluster)):
             entry[group] = [_short(value) for value in values.values()]
         if sample.waiting:
             entry["waiting"] = [[dict(each.request), each.tasks] for each in sample.waiting]
-        self._write(*lines, entry)
+        if self._write(*lines, entry):  # else the next sample needs these lines, too
+            self._nodes.update(nodes)
+            self._requests = requests
+            self._columns.update(columns)
 
     def end(self, ended: Mapping[str, Any]) -> None:
         self._write({"ended": ended})
         os.close(self._descriptor)
 
-    def _write(self, *lines: Any) -> None:
-        data = "".join(json_text(line, separators=(",", ":")) + "\n" for line in lines).encode()
+    def _write(self, *lines: Any) -> bool:
+        """Write all of the lines, after what is owed, or none."""
+        data, written = self._owed + _encoded(*lines), 0
         try:
-            os.write(self._descriptor, data)
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
         except OSError as error:
             self.failed = self.failed or f"{self.path}: {error.strerror}"
+            if written:
+                self._remove_last(written)
+            return False
+        self._owed = b""
+        return True
+
+    def _remove_last(self, count: int) -> None:
+        """Remove the beginning of lines of which the rest could not be written."""
+        try:
+            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - count)
+        except OSError:
+            self._owed = b"\n" + self._owed  # ends the line that was cut, which readers skip
+
+
+def _encoded(*lines: Any) -> bytes:
+    return "".join(json_text(line, separators=(",", ":")) + "\n" for line in lines).encode()
 
 
 def _this_writer() -> dict[str, Any]:
@@ -110,7 +128,7 @@ def path_of(store: str, cluster_id: str) -> str:
 
 
 def stored_ids(store: str) -> list[str]:
-    """The ids of what is stored, the newest last."""
+    """The ids of all monitors in the store, the newest last."""
     try:
         with os.scandir(f"{store}/{FOLDER}") as entries:
             found = [(entry.stat().st_mtime, entry.name) for entry in entries if entry.name.endswith(SUFFIX)]
@@ -120,7 +138,7 @@ def stored_ids(store: str) -> list[str]:
 
 
 def resolve_id(store: str, text: str) -> str:
-    """The id that `text` names: an id, its unique beginning, or `last`. UsageError when there is none."""
+    """The id that `text` names: an id, its unique beginning, or `last`. Raises UsageError if there is none."""
     ids = stored_ids(store)
     if not ids:
         raise UsageError(f"no cluster was watched with this store: {store}")
@@ -134,7 +152,7 @@ def resolve_id(store: str, text: str) -> str:
 
 
 def read_samples(path: str) -> tuple[dict[str, Any], History]:
-    """The header, with what the last line says, and all samples. StoreError when it is no such file."""
+    """The header, with what the last line says, and all samples. Raises StoreError if it is not a file of samples."""
     history, columns = History(), dict[str, list[str]]()
     about: dict[str, Any] = {}
     with open_journal(path) as file:
@@ -205,7 +223,7 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _amount(value: Any) -> float:
-    """An amount. ValueError for what is none, which JSON may have: below 0, NaN, or too large to be added up."""
+    """The value as an amount. Raises ValueError if it is below 0, NaN or too large to be added up, as JSON may have."""
     try:
         number = float(value)
     except OverflowError:
@@ -216,7 +234,7 @@ def _amount(value: Any) -> float:
 
 
 def _moment(value: Any) -> str:
-    """A time. ValueError for what is none."""
+    """The value as a time. Raises ValueError if it is none."""
     if not isinstance(value, str) or re.search(MOMENT, value) is None:
         raise ValueError("no time")
     return value

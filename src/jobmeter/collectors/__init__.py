@@ -39,14 +39,14 @@ BUILTIN = {
     "ps": "jobmeter.collectors.ps:PsCollector",
     "psutil": "jobmeter.collectors.psutil:PsutilCollector",
 }
-"""Name → class. Imported when used: `run` pays for what it measures."""
+"""Name → class. A class is imported when it is used: a run pays only for what it measures."""
 
 _USUAL = ("cgroup", "perf", "proc", "rusage")
 _PORTABLE = ("psutil", "rusage")  # no /proc: macOS and the like
 
 
 class Selected(NamedTuple):
-    """A collector and the keys that are selected of it."""
+    """A collector, and which of its keys are selected."""
 
     collector: Collector
     wanted: frozenset[str]
@@ -68,7 +68,7 @@ def load_builtin() -> list[Collector]:
 
 
 def load_all(warn: Callable[[str], None] = lambda message: None) -> list[Collector]:
-    """Every collector, built in or of another package; `warn` is called for those that cannot be used."""
+    """Every collector, built in or of another package. Calls `warn` for those that cannot be used."""
     from jobmeter.collectors.plugins import all_plugins
 
     plugins = all_plugins()
@@ -78,7 +78,7 @@ def load_all(warn: Callable[[str], None] = lambda message: None) -> list[Collect
 
 
 def load_default(machine: Machine, warn: Callable[[str], None], of_job: tuple[str, ...] = ()) -> list[Collector]:
-    """The collectors that are used unless others are requested; `of_job` are those for a kind of job of its own."""
+    """The collectors that are used unless others are requested; `of_job` are those of a special kind of job."""
     if of_job:
         return list(map(load, of_job))
     plugins = default_plugins()
@@ -96,9 +96,9 @@ def select(
 ) -> list[Selected]:
     """The collectors for a run: the usual ones, or those that `patterns` choose (`collectors.patterns`).
 
-    `of_job` are the usual ones for a kind of job of its own.
+    `of_job` are the usual ones of a special kind of job.
 
-    UsageError, naming the nearest key, for a pattern that matches nothing; `warn` is called for collectors of other
+    Raises UsageError, with the nearest key, if a pattern matches nothing. Calls `warn` for collectors of other
     packages that cannot be used.
     """
     if not patterns:
@@ -110,7 +110,7 @@ def select(
 
 @functools.cache
 def default_plugins() -> Plugins | None:
-    """The collectors that packages called `jobmeter-…` switch on by default; None when there is no such package.
+    """The collectors that packages called `jobmeter-…` switch on by default; None if there is no such package.
 
     Listing the entry points of every package takes as long as a whole run. Searching for a name in the
     folders takes a quarter of a millisecond.
@@ -120,7 +120,7 @@ def default_plugins() -> Plugins | None:
         try:
             names = os.listdir(place or ".")
         except OSError:
-            continue  # not there, or a zip file
+            continue  # it does not exist, or is a zip file
         # The folder of the package jobmeter itself begins with `jobmeter-`.
         folders += [f"{place or '.'}/{name}" for name in names if name[:9].lower() in ("jobmeter_", "jobmeter.")]
     folders = [folder for folder in folders if folder.endswith((".dist-info", ".egg-info"))]
@@ -132,7 +132,7 @@ def default_plugins() -> Plugins | None:
 
 
 def unavailable(collector: Collector, machine: Machine = THIS_MACHINE, source: Source | None = None) -> dict[str, str]:
-    """The keys that cannot be measured here, each with the reason; of the job that `source` was opened for, if any."""
+    """Key → reason, for keys that cannot be measured here; with `source`, of the job that it was opened for."""
     if source is not None and (missing_of_job := abilities(source).missing) is not None:
         return missing_of_job()
     why = availability(collector, machine)
@@ -143,7 +143,7 @@ def unavailable(collector: Collector, machine: Machine = THIS_MACHINE, source: S
 
 
 def availability(collector: Collector, machine: Machine = THIS_MACHINE) -> str | None:
-    """Why nothing can be measured with it here; None when it can."""
+    """Why this collector can measure nothing here; None if it can."""
     try:
         collector.check(machine)
     except NoData as reason:

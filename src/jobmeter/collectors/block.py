@@ -26,7 +26,7 @@ MEM_PEAK = Measurement(
 )  # fmt: skip
 MEM_GROWTH = Measurement(
     "block_mem_growth", "bytes", Kind.GAUGE, Across.LAST, Quality.SAMPLED,
-    "How much more that is than the resident memory of the process when the block began.", Gauge.MARK,
+    "block_mem_peak less the resident memory of the process when the block began.", Gauge.MARK,
 )  # fmt: skip
 MEMORY = Measurement(
     "block_memory", "bytes", Kind.GAUGE, Across.LAST, Quality.SAMPLED,
@@ -51,7 +51,7 @@ STOLEN = Measurement(
 
 
 class BlockHandle(Protocol):
-    """What a block shows of itself. It was read at its start already; `session.block_counts` has it."""
+    """What a block reports about itself, counted from a first reading at its start. See `session.block_counts`."""
 
     started: float
 
@@ -65,10 +65,10 @@ class BlockHandle(Protocol):
         """The highest memory so far."""
 
     def cpu_nanoseconds(self) -> int | None:
-        """CPU time so far of all that is counted, cheap to read; None when that is not known."""
+        """CPU time so far of everything that is counted, cheap to read; None if it is not known."""
 
     def qualities(self) -> dict[str, Quality]:
-        """The quality of each key, where it is not that of its description."""
+        """The quality of each key for which it differs from the description."""
 
     def processes(self) -> list[ProcessUse]:
         """The processes of the block."""
@@ -80,7 +80,7 @@ class BlockCollector:
     default = frozenset(m.key for m in measurements)
 
     def check(self, machine: Machine) -> None:
-        raise NoData("only a block of a Python program is measured so")
+        raise NoData("these measurements exist only for blocks of a Python program")
 
     def open(self, target: Target, wanted: frozenset[str]) -> BlockSource:
         if target.block is None:

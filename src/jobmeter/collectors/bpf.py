@@ -1,4 +1,4 @@
-"""bpf_: what the job's sockets sent and received, where it shares the network of the machine. For root, on request."""
+"""bpf_: bytes that the job's sockets sent and received, if it shares the machine's network. For root, on request."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class BpfCollector:
 
     def open(self, target: Target, wanted: frozenset[str]) -> BpfSource:
         if target.own_network or target.container is not None:
-            raise NoData("the job has a network of its own, which is counted there")
+            raise NoData("the job has its own network, which netns_* and container_* count")
         if target.root_is_job:
-            raise NoData("packets are counted of jobs that jobmeter starts: a socket is of the cgroup it was made in")
+            raise NoData("packets are counted only for jobs that jobmeter starts: a socket stays in its first cgroup")
         if target.group is not None and target.group.version == 2:
             return BpfSource(target, target.group)
         group = _make_group(target.machine, f"{target.main}-packets")
@@ -56,21 +56,25 @@ class BpfCollector:
 
 
 def _make_group(machine: Machine, name: str) -> GroupV2:
-    """A group of the unified hierarchy, which is there also beside cgroup v1."""
+    """Make a group of the unified hierarchy, which can be mounted besides cgroup v1. Raises NoData if not allowed."""
     _, unified = own_directories(machine)
     if unified is None:
-        raise NoData("no cgroup v2 is mounted here, which packets are counted in")
+        raise NoData("counting packets needs cgroup v2, which is not mounted here")
     return create_without_controllers(unified, name)
 
 
 class BpfSource:
-    """Counts for the sockets that are made in a group of the job's own."""
+    """Counts the packets of sockets that are made by processes in the job's own group."""
 
     def __init__(self, target: Target, group: Group, made: GroupV2 | None = None) -> None:
-        """The group is removed at the end if it was `made` for this."""
+        """`made` is the group if it was made for this source: then `close` removes it."""
         self._made = made
         self._counter = PacketCounter(group.path)
-        self._tree = Tree(target.machine, target.root, target.main)
+        try:
+            self._tree = Tree(target.machine, target.root, target.main)
+        except BaseException:
+            self._counter.close()
+            raise
         self._membership = Membership(target.machine, {"": group.path})
         self._has_others_sockets = _has_sockets(target)
 
@@ -87,7 +91,7 @@ class BpfSource:
         return {RX.key: count.received, TX.key: count.sent}
 
     def qualities(self) -> dict[str, Quality]:
-        """At least that, where a process left the group, or the job was given a socket that another one made."""
+        """`at least` if a process left the group, or the job was given a socket that another process had made."""
         if self._membership.left or self._has_others_sockets:
             return dict.fromkeys((RX.key, TX.key), Quality.AT_LEAST)
         return {}

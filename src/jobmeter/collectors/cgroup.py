@@ -82,7 +82,7 @@ _ANSWERED_BY = {
     MEM_PEAK.key: "memory_peak", PIDS_PEAK.key: "pids_peak", OOM_KILLS.key: "oom_kills", THROTTLED.key: "throttled",
     CPU.key: "cpu", CPU_USER.key: "cpu", CPU_SYSTEM.key: "cpu",
 }  # fmt: skip
-"""What the kernel counts until the group is removed."""
+"""Key → account of `Group.missed`: what the kernel counts until the group is removed."""
 
 
 class CgroupCollector:
@@ -103,7 +103,7 @@ class CgroupCollector:
             create_group(machine, "check").remove()
 
     def missing(self, machine: Machine) -> dict[str, str]:
-        """Keys that a group has no file for here; all but one where no group can be made."""
+        """Keys for which a group has no file here; all but `cgroup_outer_cpu_seconds` if no group can be made."""
         keys = frozenset(m.key for m in self.measurements)
         try:
             group = create_group(machine, "check")
@@ -122,7 +122,7 @@ class CgroupCollector:
         return OuterSource(target.machine, wanted)
 
     def redundant(self, target: Target) -> frozenset[str]:
-        """The bound, where the job has a group; all else where it has none."""
+        """The bound (`OUTER_CPU`) if the job has a group; all other default keys if it has none."""
         return frozenset({OUTER_CPU.key}) if target.group is not None else self.default - {OUTER_CPU.key}
 
 
@@ -132,14 +132,14 @@ class CgroupSource:
         self._wanted = wanted
         self._target = target
         self._memory_charged = 0
-        self._nanoseconds: int | None = None  # CPU time, as it was last looked up
+        self._nanoseconds: int | None = None  # CPU time, as last read
         self._peeks = Allowance(share=0.01, at_first=0.015)
         now = time.monotonic()
         used = group.cpu()  # a container has already used some for its start
         self._rate = CpuPercent(now, used.total if used else 0.0)
 
     def missing(self) -> dict[str, str]:
-        """Keys that this group has no file for."""
+        """Keys for which this group has no file."""
         values = self.read(Moment(time.monotonic()))
         why = f"cgroup v{self._group.version} of this kernel does not report it"
         missing = dict.fromkeys(self._wanted - values.keys() - {CPU_PERCENT.key}, why)
@@ -159,7 +159,7 @@ class CgroupSource:
             return _present(self._memory()) | used
 
     def _cpu_just_read(self) -> Readings:
-        """CPU time, which the meter looks up before it peeks; that of a container includes its start."""
+        """The CPU time that the meter read before this peek; nothing for a container: it would include its start."""
         in_container = self._target is not None and self._target.container is not None
         if in_container or self._nanoseconds is None:
             return {}
@@ -204,13 +204,13 @@ class CgroupSource:
         }
 
     def _is_ending(self) -> bool:
-        """Whether the main process is freeing its memory because it ends: that is no level of the job."""
+        """Whether the main process is exiting and frees its memory: what is left is not a level of the job."""
         if self._target is None or not self._target.main:
             return False
         try:
             stat = read_stat(self._target.machine, self._target.main)
         except (OSError, ValueError):
-            return False  # it ended before, and others still run
+            return False  # it ended before, and other processes still run
         return stat.exiting
 
     def _cpu(self) -> dict[str, float | None]:
@@ -227,7 +227,7 @@ class CgroupSource:
         }
 
     def incomplete(self) -> frozenset[str]:
-        """Keys of a container's group that was removed before the last reading."""
+        """Keys that lack the last usage of a container, because its group was removed before the last reading."""
         missed = self._group.missed()
         return frozenset(key for key, question in _ANSWERED_BY.items() if question in missed)
 
@@ -238,16 +238,16 @@ class CgroupSource:
 class OuterSource:
     """Bounds the CPU time of a job without a group: it runs in the group of jobmeter, together with other processes.
 
-    Two readings, and nothing while the job runs.
+    It reads twice, before and after the job, and nothing while the job runs.
     """
 
     def __init__(self, machine: Machine, wanted: frozenset[str]) -> None:
-        """NoData where the kernel does not count exactly what the group used."""
+        """Raises NoData if the kernel does not count exactly what the group used."""
         self._machine = machine
         self._wanted = wanted
         self._account = enclosing_cpu_account(machine)
-        # Here the group first and jobmeter after, at the end the other way round: so the group has at least all of
-        # what is taken off as jobmeter's own.
+        # Here the group is read first and then jobmeter, at the end the other way round: so the usage of the group
+        # includes all that is subtracted as jobmeter's own.
         self._used_before = read_cpu_account(self._account)
         self._own_before = time.process_time_ns()
 

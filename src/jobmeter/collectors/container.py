@@ -50,18 +50,18 @@ class ContainerStats(NamedTuple):
     pids: int | None = None
 
     def of_network(self) -> ContainerStats:
-        """Without what is from a cgroup, of a container that has none of its own."""
+        """Only the figures of the network: the others come from a cgroup, and this container has none of its own."""
         return ContainerStats(net_rx_bytes=self.net_rx_bytes, net_tx_bytes=self.net_tx_bytes)
 
     def by_key(self) -> dict[str, float]:
-        """By key of the measurement."""
+        """Key of the measurement → value, without those that are not reported."""
         return {f"container_{name}": value for name, value in self._asdict().items() if value is not None}
 
 
 class ContainerHandle(Protocol):
-    """A container, as far as a collector needs to know it."""
+    """What a collector needs to know of a container."""
 
-    already_ran: bool  # counters begin at what they are now
+    already_ran: bool  # before the measurement: counters start at their present values
     has_own_network: bool  # it does not share that of another container
 
     def stats(self) -> ContainerStats | None:
@@ -87,9 +87,9 @@ class ContainerCollector:
 
 
 class ContainerSource:
-    """Reads in a thread of its own, so that a slow container runtime holds up no other reading.
+    """Reads in a separate thread, so that a slow container runtime delays no other source.
 
-    A reading is the last answer; it also sends the request for the next one.
+    A reading returns the last answer, and requests the next one.
     """
 
     def __init__(self, container: ContainerHandle) -> None:
@@ -128,7 +128,7 @@ class ContainerSource:
         return dict(self._answer)
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
-        """The last answer: of a container that ended, container runtimes report zeros."""
+        """The counters of the last answer: for a container that has ended, container runtimes report zeros."""
         return {key: value for key, value in self._answer.items() if key in _COUNTERS}
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class ContainerSource:
 
 
 def with_container(patterns: list[str] | None) -> list[str]:
-    """What is measured of a container by default: as of a command, its network, and its runtime's stats."""
+    """The patterns for a container: what is measured by default of a command, its network, and its runtime's stats."""
     patterns = patterns or []
     if all(pattern.startswith("-") for pattern in patterns):
         return ["default", "netns_*", "container_*", *patterns]

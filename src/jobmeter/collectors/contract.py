@@ -1,4 +1,4 @@
-"""What a collector is, and what it gets and gives.
+"""The interface of collectors: what they are, what they receive and what they return.
 
 A collector describes its measurements once and opens a source for each job.
 The source reads them, again and again; the meter does the rest.
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 class Target(NamedTuple):
     """The job to be measured, before its exec or already running."""
 
-    root: int  # the process all of the job's descend from
+    root: int  # the process that all processes of the job descend from
     main: int  # the process of the command itself
-    root_is_job: bool = False  # something already running; a shepherd is not part of the job
-    group: Group | None = None  # a cgroup of the job's own
+    root_is_job: bool = False  # the root is part of a job that already runs; else it is a shepherd
+    group: Group | None = None  # a cgroup that holds only the job
     machine: Machine = THIS_MACHINE
-    own_network: bool = False  # it has a network namespace of its own, which nothing else is in
+    own_network: bool = False  # the job has a network namespace that nothing else is in
     command: str = ""
-    container: ContainerHandle | None = None  # the job is a container: its runtime has stats of it
+    container: ContainerHandle | None = None  # set if the job is a container: its runtime has stats
     redaction: Redaction = NOTHING_HIDDEN  # hides secrets in command lines that are recorded
-    block: BlockHandle | None = None  # the job is a piece of this very program
+    block: BlockHandle | None = None  # set if the job is a block of this Python program
 
 
 class Moment(NamedTuple):
     """When a reading is taken, and what is known about the time since the last one."""
 
     monotonic: float
-    quiet: bool = False  # no process of the job ran: what only they can change is unchanged
+    quiet: bool = False  # no process of the job ran: values that only they can change are unchanged
 
 
 class Reaped(NamedTuple):
@@ -55,7 +55,7 @@ class Ending(NamedTuple):
     """How a job ended, for the sources that use it."""
 
     reaped: tuple[Reaped, ...] = ()
-    launcher_bytes: int = 0  # where ru_maxrss began
+    launcher_bytes: int = 0  # the size of the process that forked the job, at which ru_maxrss starts
 
 
 class ProcessUse(NamedTuple):
@@ -65,11 +65,11 @@ class ProcessUse(NamedTuple):
     cmd: str
     cpu_seconds: float
     rss_peak_bytes: int
-    seconds: float  # from its start, or that of the measurement, to its end, not to when it was waited for
+    seconds: float  # from its start, or that of the measurement, to its end; the time as a zombie is not included
     together: int = 1  # how many processes this stands for
 
     def entry(self) -> ProcessEntry:
-        """As it stands in a run record; several added up have no pid."""
+        """The entry for the run record; one that stands for several processes has no pid."""
         figures: ProcessEntry = {
             "cmd": self.cmd,
             "cpu_seconds": self.cpu_seconds,
@@ -83,13 +83,13 @@ Column = Union[list[int], list[float], list[str]]
 """One value per process; the measurement's `across` says how they combine."""
 
 Readings = dict[str, Union[Value, Column]]
-"""Key → value for the job, or a column. What could not be read is not in it."""
+"""Key → value for the job, or a column. A key that could not be read is absent."""
 
 
 class Source(Protocol):
-    """Reads the measurements of one job. An error loses this reading, nothing else.
+    """Reads the measurements of one job. An exception loses only this reading.
 
-    It may have more methods: those of `Abilities`.
+    A source may also have the methods of `Abilities`.
     """
 
     def read(self, moment: Moment) -> Readings: ...
@@ -101,23 +101,23 @@ class Source(Protocol):
 
 
 class Abilities(NamedTuple):
-    """The methods that a source may have beside those of `Source`; None for those it does not have."""
+    """The optional methods of a source, besides those of `Source`; None for a method that it does not have."""
 
-    cpu_nanoseconds: Callable[[], int | None] | None  # CPU time of the job, cheap to read: whether it ran since
+    cpu_nanoseconds: Callable[[], int | None] | None  # CPU time of the job, cheap to read: shows whether the job ran
     peek: Callable[[Moment], Readings] | None  # levels, read often between samples; the source bounds the cost
     nothing_ran: Callable[[], None] | None  # called in place of `peek` when no process of the job ran since
-    outran: Callable[[int], bool] | None  # whether it measured more CPU time than these `cpu_nanoseconds`
+    outran: Callable[[int], bool] | None  # whether it measured more CPU time than another source's `cpu_nanoseconds`
     incomplete: Callable[[], Iterable[str]] | None  # keys whose figures are "at least"
     qualities: Callable[[], dict[str, Quality]] | None  # of keys whose figures have another quality in this run
     missing: Callable[[], dict[str, str]] | None  # selected keys that cannot be read of this job, each with the reason
     processes: Callable[[], list[ProcessUse]] | None  # the processes of the job, for the record
-    live: Callable[[], list[ProcessUse]] | None  # those that have not ended
+    live: Callable[[], list[ProcessUse]] | None  # the processes that have not ended
     may_stop: Callable[[], None] | None  # no key was requested by name: it may stop if it slows the job down
     faults: Callable[[], list[str]] | None  # what was wrong with the readings of a plug-in
-    state: Callable[[], CollectorState | None] | None  # what became of it, if that shows only while the job runs
+    state: Callable[[], CollectorState | None] | None  # its state, if that is known only while the job runs
     threads: Callable[[], list[ThreadEntry]] | None  # the busiest threads of the job, for the record
-    peaks: Callable[[float], list[PeakEntry]] | None  # the highs of memory since this monotonic time
-    devices: Callable[[], list[DeviceEntry]] | None  # what the job used beside CPUs and memory, for the record
+    peaks: Callable[[float], list[PeakEntry]] | None  # the highs of memory, with times since this monotonic time
+    devices: Callable[[], list[DeviceEntry]] | None  # what the job used besides CPUs and memory, for the record
 
 
 def abilities(source: Source) -> Abilities:
@@ -126,9 +126,9 @@ def abilities(source: Source) -> Abilities:
 
 
 class Collector(Protocol):
-    """One source of measurements, described.
+    """Describes one source of measurements, and opens it for a job.
 
-    It may have more methods: those of `CollectorAbilities`.
+    A collector may also have the methods of `CollectorAbilities`.
     """
 
     name: str
@@ -136,17 +136,17 @@ class Collector(Protocol):
     default: frozenset[str]  # the keys that are measured unless others are requested
 
     def check(self, machine: Machine) -> None:
-        """NoData, with what it would need, when nothing can be measured here."""
+        """Raise NoData, with what would be needed, if nothing can be measured here."""
 
     def open(self, target: Target, wanted: frozenset[str]) -> Source:
-        """Begin to measure; NoData when this job cannot be measured so."""
+        """Begin to measure. Raises NoData if this collector cannot measure this job."""
 
 
 class CollectorAbilities(NamedTuple):
-    """The methods that a collector may have beside those of `Collector`; None for those it does not have."""
+    """The optional methods of a collector, besides those of `Collector`; None for a method that it does not have."""
 
     missing: Callable[[Machine], dict[str, str]] | None  # keys that cannot be measured here, each with the reason
-    redundant: Callable[[Target], frozenset[str]] | None  # keys of the default that others measure of this job already
+    redundant: Callable[[Target], frozenset[str]] | None  # default keys that another collector measures for this job
 
 
 def collector_abilities(collector: Collector) -> CollectorAbilities:

@@ -1,4 +1,4 @@
-"""drm_: what the job's processes use of GPUs, as the kernel's graphics drivers count it for each of them."""
+"""drm_: GPU usage of the job's processes, as the kernel's graphics drivers count it for each process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DrmCollector:
 
     def check(self, machine: Machine) -> None:
         if not has_render_node(machine):
-            raise NoData("no GPU with a driver of the kernel's (i915, xe, amdgpu) on this machine")
+            raise NoData("no GPU with a kernel graphics driver (i915, xe, amdgpu) on this machine")
 
     def open(self, target: Target, wanted: frozenset[str]) -> DrmSource:
         self.check(target.machine)
@@ -42,7 +42,7 @@ class DrmCollector:
 
 
 class DrmSource:
-    """Looks through the open files of the job's processes, within a limit of its own cost."""
+    """Searches the open files of the job's processes; an allowance limits the cost."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -65,11 +65,11 @@ class DrmSource:
             return {}
         device = sum(client.device_memory for client in present)
         memory = device or sum(client.system_memory for client in present)
-        gpus = {client.key[0] for client in present if self._clients[client.key].seconds > 0 or device}
-        return {MEMORY.key: memory, GPUS.key: len(gpus), **self._counters()}
+        used = [client for client in present if client.device_memory or self._clients[client.key].seconds > 0]
+        return {MEMORY.key: memory, GPUS.key: len({client.key[0] for client in used}), **self._counters()}
 
     def _look(self) -> list[DrmClient]:
-        """The clients that are open now, each once; what they did since is added."""
+        """The clients that are open now, each once. Adds what they used since the last call."""
         self._tree.refresh()
         present: dict[tuple[str, int], DrmClient] = {}
         for pid in self._tree.running_pids(with_root=self._target.root_is_job):
@@ -94,7 +94,7 @@ class DrmSource:
 
 
 class _Client:
-    """The engine time of one client, of drivers that count nanoseconds and of those that count cycles."""
+    """The engine time of one client, for drivers that count nanoseconds and for those that count cycles."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -1,6 +1,6 @@
-"""What a job used of the GPUs of one driver: added up from readings, by device, with the job's own share.
+"""The GPU usage of a job, for all GPUs of one driver: summed from readings, by device, with the job's share of each.
 
-A GPU is the job's if the environment of its command names it, or once one of its processes is on it.
+A GPU belongs to the job if the environment of its command names it, or once a process of the job is on it.
 """
 
 from __future__ import annotations
@@ -71,20 +71,20 @@ class _Device:
         self.memory_peak: int | None = None
         self.hottest: float | None = None
         self.process_peaks: dict[int, int] = {}
-        self.held: dict[int, int] = {}  # now, by process
+        self.held: dict[int, int] = {}  # pid → bytes held now
         self.is_shared = self.memory_is_shared = False
         self._energy_before: float | None = None
-        self._last_use: tuple[float, float | None] | None = None  # share and percent, while a process was on it
+        self._last_use: tuple[float, float | None] | None = None  # share and percent, if a process of the job was on it
 
     def update(self, reading: GpuReading, own: set[int] | None, seconds: float) -> Readings:
-        """Add what was read, `seconds` after the reading before; `own` are the job's pids, None: not listed."""
+        """Add a reading, `seconds` after the one before; `own` are the job's pids on the GPU, None if not listed."""
         share = _own_share(reading, own)
         if share is None:
             share, self.is_shared = 1.0, True
         percent = _own_percent(reading, own, share)
         before, self._last_use = self._last_use, (share, percent) if own else None
         if own is not None and not own and before is not None:
-            share, percent = before  # its processes ended since, and used it until then
+            share, percent = before  # the job's processes ended since, and used it until then
         if percent is not None:
             self.busy_seconds = (self.busy_seconds or 0.0) + percent / 100 * seconds
         self._add_energy(reading, share, seconds)
@@ -113,7 +113,7 @@ class _Device:
         return reading.memory_used
 
     def _add_energy(self, reading: GpuReading, share: float, seconds: float) -> None:
-        """From the counter of the device; from its power where it has none."""
+        """Add energy from the counter of the device; if it has none, from its power."""
         before, self._energy_before = self._energy_before, reading.energy_joules
         if reading.energy_joules is not None:
             # A counter that falls was reset with the driver: that reading yields nothing.
@@ -126,7 +126,7 @@ class _Device:
 
 
 def _own_share(reading: GpuReading, own: set[int] | None) -> float | None:
-    """How much of what the device does is the job's, 0 to 1; None: others use it, and how much is unknown."""
+    """The job's share of what the device does, 0 to 1; None if others may use it too and their share is unknown."""
     if reading.processes is None or own is None:
         return None
     if len(own) == len(reading.processes):
@@ -148,7 +148,7 @@ def _own_percent(reading: GpuReading, own: set[int] | None, share: float) -> flo
 
 
 class GpuAccounts:
-    """The GPUs of one job. `variables` are those of its environment that name GPUs, the first that is set counts."""
+    """The GPUs of one job. `variables` of its environment name GPUs; only the first that is set counts."""
 
     def __init__(
         self, keys: GpuKeys, gpus: Sequence[Gpu], processes: JobProcesses, variables: Sequence[str], source: str
@@ -159,12 +159,12 @@ class GpuAccounts:
         self._variables = variables
         self._source = source
         self._devices = {gpu.uuid: _Device(gpu) for gpu in gpus}
-        self._named: set[str] = set()  # by the environment of the job
+        self._named: set[str] = set()  # UUIDs of the GPUs that the job's environment names
         self._read_at: float | None = None
         self._peak = GpuPeak(processes)
 
     def update(self, readings: Mapping[str, GpuReading], now: float) -> Readings:
-        """What the job uses now, and used until now; `readings` are by UUID, without GPUs that were lost."""
+        """What the job uses now, and its totals until now. `readings` are by UUID, without GPUs that were lost."""
         seconds = 0.0 if self._read_at is None else now - self._read_at
         self._read_at = now
         words = self._processes.variable(*self._variables)
@@ -172,7 +172,7 @@ class GpuAccounts:
             self._named |= {gpu.uuid for gpu in visible(words, self._gpus) or ()}
         columns: dict[str, list[float]] = {}
         clocks: list[str] = []
-        powered: set[int] = set()  # power is of a whole GPU: its instances share one
+        powered: set[int] = set()  # GPUs whose power is counted: it is of the whole GPU, not of an instance
         used = 0
         for uuid, reading in readings.items():
             device = self._devices[uuid]
@@ -199,7 +199,7 @@ class GpuAccounts:
         return totals | columns | self.counters()
 
     def _held(self) -> dict[int, int]:
-        """GPU memory of each process of the job now, of all GPUs."""
+        """The GPU memory, by pid, of each process of the job now, summed over GPUs."""
         held: dict[int, int] = {}
         for device in self._of_job():
             for pid, amount in device.held.items():
@@ -216,7 +216,7 @@ class GpuAccounts:
         return [device for device in self._devices.values() if self._is_of_job(device)]
 
     def counters(self) -> Readings:
-        """What was added up until now."""
+        """The totals until now."""
         mine = self._of_job()
         energy = {device.gpu.number: device.energy for device in mine if device.energy is not None}
         values = {
@@ -227,17 +227,17 @@ class GpuAccounts:
         return {key: round(sum(amounts), 6) for key, amounts in values.items() if amounts}
 
     def qualities(self) -> dict[str, Quality]:
-        """Shared, where others used the same GPUs and their part is unknown."""
+        """`shared` for figures of GPUs that others used too, if their share is unknown."""
         mine, keys = self._of_job(), self._keys
         shared = {keys.busy, keys.percent, keys.energy} if any(device.is_shared for device in mine) else set()
         if any(device.gpu.instance is not None for device in mine):
-            shared |= {keys.energy}  # that of the whole GPU
+            shared |= {keys.energy}  # the energy is of the whole GPU
         if any(device.memory_is_shared for device in mine):
             shared |= {keys.memory}
         return {measurement.key: Quality.SHARED for measurement in shared}
 
     def peaks(self, started: float) -> list[PeakEntry]:
-        """Who held most GPU memory, for the record."""
+        """The peak of GPU memory and the processes that held it, for the record."""
         return self._peak.entries(started)
 
     def devices(self) -> list[DeviceEntry]:

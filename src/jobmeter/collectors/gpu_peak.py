@@ -1,4 +1,4 @@
-"""Who held the GPU memory when the job held most of it."""
+"""The processes that held GPU memory when the job held most of it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from jobmeter.record.types import PeakEntry, PeakProcess
 
 _HIGHER = 1.01
-"""Times the last high, from which on it is another."""
+"""A new peak must be more than the last one times this."""
 _MOST_PROCESSES = 8
 
 
 class GpuPeak:
-    """The highest amount so far, on all GPUs together."""
+    """The highest amount of GPU memory so far, on all GPUs together."""
 
     def __init__(self, processes: JobProcesses) -> None:
         self._processes = processes
@@ -25,7 +25,7 @@ class GpuPeak:
         self._holders: list[PeakProcess] = []
 
     def update(self, held: Mapping[int, int], now: float) -> None:
-        """Take what each process holds now."""
+        """Take the GPU memory that each process holds now."""
         total = sum(held.values())
         if total <= _HIGHER * self._bytes:
             return
@@ -40,7 +40,7 @@ class GpuPeak:
         return {"pid": pid, "cmd": self._processes.command(pid), "bytes": amount}
 
     def entries(self, started: float) -> list[PeakEntry]:
-        """The peak for the record, none if the job held nothing; its time is since `started`."""
+        """The peak for the record, with its time since `started`; empty if the job held nothing."""
         if not self._bytes:
             return []
         seconds = round(max(self._monotonic - started, 0.0), 3)

@@ -1,4 +1,4 @@
-"""The CPU time of a job and of its machine over the same time: the job's share."""
+"""The job's share of the CPU time of its machine, from the CPU times of both over the same period."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobmeter.kernel.tree import Process, Tree
 
 
 class JobShare:
-    """Which share of the machine's busy CPU time was the job's, since the last look."""
+    """The job's share of the machine's busy CPU time, from one update to the next."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -23,13 +23,13 @@ class JobShare:
         self._last_used, self._last_busy = self._used(), read_cpu_time(target.machine).busy
 
     def update(self) -> tuple[float, float]:
-        """The CPU seconds of the job since the last look, and their share of the machine's, 0 to 1."""
+        """The CPU seconds of the job since the last update, and their share of the machine's, 0 to 1."""
         used, busy = self._used(), read_cpu_time(self._target.machine).busy
         own, every = max(used - self._last_used, 0.0), busy - self._last_busy
         self._last_used, self._last_busy = used, busy
         if own <= 0:
             return 0.0, 0.0
-        # The machine counts in ticks, and may lag behind the job by some.
+        # The time of the machine is counted in ticks, and may lag behind that of the job by some ticks.
         return own, min(own / every, 1.0) if every > 0 else 1.0
 
     def _used(self) -> float:
@@ -42,7 +42,7 @@ class JobShare:
         return self._counters.cpu_seconds
 
     def _processes(self, tree: Tree) -> list[Process]:
-        """The root too: a shepherd has the CPU time of those it waited for."""
+        """The root and all members: a root that is a shepherd has the CPU time of the processes that it waited for."""
         return [*([tree.root] if tree.root.present else []), *tree.members.values()]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Which of the processes that a driver lists are the job's."""
+"""Finds which of the processes that a driver lists belong to the job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEEPEST = 1000
 
 
 class JobProcesses:
-    """Answers for single pids, by their parents: cheap where a driver lists few."""
+    """Checks single pids, by their chain of parents: cheap if a driver lists few."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -20,7 +20,7 @@ class JobProcesses:
         self._answers: dict[Identity, bool] = {}
 
     def of(self, pids: Iterable[int]) -> set[int]:
-        """Those of the pids that are the job's, as they were given."""
+        """Those of the pids that belong to the job, numbered as they were given."""
         owned, unknown = set(), []
         for pid in pids:
             if not os.path.exists(f"{self._machine.proc}/{pid}"):
@@ -57,14 +57,14 @@ class JobProcesses:
         return self._target.group is not None and pid in self._target.group.processes()
 
     def _in_containers(self, pids: list[int]) -> set[int]:
-        """Those of these pids that processes of the job have in their own pid namespace: some drivers list such."""
+        """Those of the pids that processes of the job have in their own pid namespace: some drivers list those."""
         if not pids or self._target.group is None:
             return set()
         inner = {read_inner_pid(self._machine, pid) for pid in self._target.group.processes()}
         return set(pids) & inner
 
     def command(self, pid: int) -> str:
-        """The command line of a process; of one that has ended, or is seen inside of a container alone, its pid."""
+        """The command line of a process; `process PID` if it has ended, or the pid is known only inside a container."""
         try:
             stat = read_stat(self._machine, pid)
             return read_cmdline(self._machine, pid, stat.comm, self._target.redaction.words)
@@ -72,7 +72,7 @@ class JobProcesses:
             return f"process {pid}"
 
     def variable(self, *names: str) -> str | None:
-        """The first of these variables that the main process has, of the environment it was started with."""
+        """The value of the first of these variables that the main process was started with; None if it has none."""
         try:
             environment = read_environment(self._machine, self._target.main)
         except OSError:

@@ -1,4 +1,4 @@
-"""netns_: what went through the interfaces of a network of the job's own, by the kernel's count."""
+"""netns_: bytes through the interfaces of the job's own network, as the kernel counts them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobmeter.model import Across, Kind, Measurement, Quality
 
 
 def _counter(key: str, help: str) -> Measurement:
-    # An ordinary user may not read it after the end, and an interface may be removed before it was read.
+    # An ordinary user may not read the network after the end, and an interface may be removed before it is read.
     return Measurement(f"netns_{key}", "bytes", Kind.COUNTER, Across.LAST, Quality.AT_LEAST, help)
 
 
@@ -41,10 +41,10 @@ class NetnsCollector:
 
 
 class NetnsSource:
-    """Remembers what each interface counted last: they are removed soon after the end of a container."""
+    """Remembers the last counts of each interface: interfaces are removed soon after the end of a container."""
 
     def __init__(self, namespace: NetworkNamespace, *, from_now: bool) -> None:
-        """With `from_now`, counters begin at what they are now."""
+        """With `from_now`, counters start at their present values."""
         self._namespace = namespace
         self._is_complete = False  # all interfaces were read after the end of the last process
         self._last: Traffic = {}
@@ -65,14 +65,14 @@ class NetnsSource:
         return self.read(moment)
 
     def qualities(self) -> dict[str, Quality]:
-        """Exact where nothing could come after the last reading, nor vanish before it."""
+        """`exact` if no traffic can follow the last reading, and no interface was removed before it."""
         return dict.fromkeys((RX.key, TX.key), Quality.EXACT) if self._is_complete else {}
 
     def _after_the_end(self) -> Traffic:
         try:
             return self._namespace.last_traffic()
         except OSError:
-            return {}  # for root alone
+            return {}  # only root may read it
 
     def _totals(self) -> Readings:
         if not self._last:

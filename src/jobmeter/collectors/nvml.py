@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 KEYS = describe_gpus("nvml")
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _DEADLINE = 0.05
-"""Seconds that a sample waits for the driver. An answer takes a fraction of a millisecond; a driver that is late once
-is not waited for until it answers."""
+"""Seconds that a sample waits for the driver. An answer takes a fraction of a millisecond. After a late
+answer, samples do not wait again until the driver has answered."""
 _SILENT = 1.0
-"""Seconds without an answer after which the driver is said to hang; a busy machine may be late by less."""
+"""Seconds without an answer after which the driver is reported to hang; a busy machine may be late by less."""
 _STARTED_WITHIN = 5.0
-"""Seconds in which the driver must have started, where a key was requested by name."""
+"""Seconds within which the driver must have started, if a key was requested by name."""
 
 
 class NvmlCollector:
@@ -53,11 +53,11 @@ class NvmlCollector:
 
 
 class _DriverThread:
-    """Calls the driver in a thread of its own: one that hangs holds up no other reading."""
+    """Calls the driver in a separate thread: a driver that hangs delays no other source."""
 
     def __init__(self, target: Target | None = None) -> None:
-        """Start the driver, which may take seconds; with a target, its GPUs are read from then on."""
-        self.started = threading.Event()  # or refused
+        """Start the driver, which may take seconds; with a target, its GPUs are read as soon as it has started."""
+        self.started = threading.Event()  # or has refused to start
         self.answered = threading.Event()
         self.refused: NoData | None = None
         self.accounts: GpuAccounts | None = None
@@ -73,8 +73,12 @@ class _DriverThread:
         try:
             self._serve()
         except Exception as error:  # noqa: BLE001 - whatever the client does, only these readings are lost
-            self.faults["failed"] = f"{type(error).__name__}: {error}"
-            self.started.set()
+            why = f"{type(error).__name__}: {error}"
+            if self.started.is_set():
+                self.faults["failed"] = why
+            else:
+                self.refused = NoData(f"the NVIDIA client failed: {why}")
+                self.started.set()
 
     def _serve(self) -> None:
         try:
@@ -87,7 +91,7 @@ class _DriverThread:
         self.faults = driver.faults
         if self._target is not None:
             self.accounts = GpuAccounts(KEYS, gpus, JobProcesses(self._target), _VARIABLES, "nvml")
-        self._asked.set()  # at once: energy counts from the start
+        self._asked.set()  # read at once: energy counts from the start
         self.started.set()
         while self._asked.wait() and not self._closed:
             self._asked.clear()
@@ -104,7 +108,7 @@ class _DriverThread:
         driver.close()
 
     def ask(self) -> None:
-        """Request another reading, once the last one was answered."""
+        """Request another reading. The last one must have been answered."""
         self.asked_at = time.monotonic()
         self.answered.clear()
         self._asked.set()
@@ -117,7 +121,7 @@ class _DriverThread:
 class NvmlSource:
     def __init__(self, target: Target) -> None:
         self._driver = _DriverThread(target)
-        self._late = True  # until it has started
+        self._late = True  # until the driver has started and answered
 
     def read(self, moment: Moment) -> Readings:
         driver = self._driver
@@ -139,14 +143,14 @@ class NvmlSource:
         return accounts.counters() if accounts is not None else {}
 
     def missing(self) -> dict[str, str]:
-        """All keys, when the driver does not start; asked only of those that were requested by name."""
+        """All keys, if the driver does not start. Called only if a key was requested by name."""
         if not self._driver.started.wait(_STARTED_WITHIN):
             return dict.fromkeys(NvmlCollector.default, "the NVIDIA driver does not answer")
         refused = self._driver.refused
         return dict.fromkeys(NvmlCollector.default, str(refused)) if refused is not None else {}
 
     def state(self) -> CollectorState | None:
-        """What became of the driver after the start of the job."""
+        """Whether the driver refused, failed or stopped answering after the start of the job; None if it did not."""
         driver = self._driver
         if driver.refused is not None:
             return {"available": False, "why": str(driver.refused)}
@@ -163,7 +167,7 @@ class NvmlSource:
         return self._late and not driver.answered.is_set() and time.monotonic() - driver.asked_at > _SILENT
 
     def incomplete(self) -> frozenset[str]:
-        """All keys, of a driver that stopped answering."""
+        """All keys, if the driver stopped answering or had a fault."""
         return NvmlCollector.default if self._is_silent() or self._driver.faults else frozenset()
 
     def qualities(self) -> dict[str, Quality]:

@@ -1,7 +1,7 @@
-"""What to measure, as people write it: `default,-proc_cmd,perf_*`.
+"""What to measure, as users write it: `default,-proc_cmd,perf_*`.
 
-Keys, globs, `default` and `all` include; the same after a `-` exclude, wherever they stand. Exclusions alone are
-taken from the default. `none`, alone, selects nothing: then only time and outcome are recorded.
+Keys, globs, `default` and `all` include; with a `-` in front they exclude, in any order. If there are only exclusions,
+they are removed from the default. `none`, alone, selects nothing: then only time and outcome are recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jobmeter.kernel.machine import Machine
 
 
 def select_by(patterns: list[str], machine: Machine, warn: Callable[[str], None]) -> list[Selected]:
-    """The collectors and keys that the patterns choose. UsageError for one that matches nothing."""
+    """The collectors and keys that the patterns select. Raises UsageError if a pattern matches nothing."""
     if "none" in patterns:
         if len(patterns) > 1:
             raise UsageError("--measurements: `none` cannot be combined with other keys or exclusions")
@@ -40,7 +40,7 @@ def select_by(patterns: list[str], machine: Machine, warn: Callable[[str], None]
 
 
 def _collectors(words: list[str], warn: Callable[[str], None]) -> list[Collector]:
-    """The collectors that the words can mean. Those of other packages only if needed: finding them takes long."""
+    """The collectors that the words can refer to. Those of other packages only if needed: finding them takes long."""
     plugins = default_plugins()
     collectors = [*load_builtin(), *(plugins.collectors if plugins is not None else ())]
     valid_words = {"default", *(m.key for collector in collectors for m in collector.measurements)}
@@ -69,4 +69,4 @@ def _matching(pattern: str, keys: list[str], usual: set[str], sign: str = "") ->
 
 
 def _ignore(message: str) -> None:
-    """For warnings that were already given."""
+    """Ignore a warning that was already given."""

@@ -86,18 +86,18 @@ class PerfCollector:
         return PerfSource(target, wanted)
 
     def redundant(self, target: Target) -> frozenset[str]:
-        """The cgroup counts the same, and costs the job nothing; events make forks and context switches slower."""
+        """The default keys, if a cgroup counts CPU time at no cost: events make forks and context switches slower."""
         return self.default if target.group is not None and target.group.cpu() is not None else frozenset()
 
 
 class PerfSource:
-    """Also the job's pulse: a read of a microsecond shows whether it ran."""
+    """Counts with perf events. One read, of a microsecond, also shows whether the job ran."""
 
     def __init__(self, target: Target, wanted: frozenset[str]) -> None:
         self._target = target
         self._at_exec = not target.root_is_job
         self._threads = [target.main] if self._at_exec else _running_threads(target)
-        self._clock: Event | None = self._open("task_clock")  # None once it was stopped
+        self._clock: Event | None = self._open("task_clock")  # None after the events were stopped
         self._cost: PerfCost | None = None
         self._rate = CpuPercent(time.monotonic())
         self._reports_rate = CPU_PERCENT.key in wanted
@@ -117,7 +117,7 @@ class PerfSource:
     def _open_counter(self, name: str) -> Event:
         event = self._open(name)
         if name == "context_switches" and event.user_only:
-            event.close()  # a switch happens in the kernel: it would read 0
+            event.close()  # a switch happens in the kernel: the count would be 0
             raise NoData(_NOT_FOR_USERS)
         return event
 
@@ -126,7 +126,7 @@ class PerfSource:
         return self._missing
 
     def may_stop(self) -> None:
-        """Stop as soon as the events would slow the job down more than they may."""
+        """Allow the source to stop its events if they would slow the job down too much (`PerfCost`)."""
         from jobmeter.collectors.perf_cost import PerfCost
 
         self._cost = PerfCost(self._target)
@@ -135,7 +135,7 @@ class PerfSource:
         return self._clock.read() if self._clock is not None else None
 
     def peek(self, moment: Moment) -> Readings:
-        """CPU time; and checks what the events cost the job. NoData, once, when they are stopped because of it."""
+        """CPU time. Also checks what the events cost the job: if too much, stops them and raises NoData, once."""
         if self._clock is None:
             return {}
         nanoseconds = self._clock.read()
@@ -145,7 +145,7 @@ class PerfSource:
         return {CPU.key: round(nanoseconds / 1e9, 6)}
 
     def incomplete(self) -> frozenset[str]:
-        """The keys whose count is not a total, because it was stopped."""
+        """The keys whose count is not a total, because the events were stopped."""
         return frozenset({CPU.key, CPU_PERCENT.key}) if self._clock is None else frozenset()
 
     def read(self, moment: Moment) -> Readings:
@@ -174,7 +174,7 @@ class PerfSource:
             return None
 
     def close(self) -> None:
-        """Close the events: the kernel then takes them from every process of the job."""
+        """Close the events: the kernel then removes them from every process of the job."""
         for event in (*([self._clock] if self._clock is not None else []), *self._events.values()):
             event.close()
         self._clock = None
@@ -182,7 +182,7 @@ class PerfSource:
 
 
 def _running_threads(target: Target) -> list[int]:
-    """Every thread of the tree that already runs."""
+    """Every thread of a job that already runs. Raises NoData if there are too many."""
     # A container's processes are listed in its group: its first readings must not wait for a scan of all processes.
     pids = target.group.processes() if target.container is not None and target.group is not None else []
     if target.root not in pids:
@@ -190,7 +190,12 @@ def _running_threads(target: Target) -> list[int]:
         tree.refresh()
         pids = tree.running_pids(with_root=True)
         tree.close()
-    threads = [thread for pid in pids for thread in thread_ids(target.machine, pid)]
+    threads: list[int] = []
+    for pid in pids:
+        try:
+            threads += thread_ids(target.machine, pid)
+        except OSError:
+            continue  # it has ended since it was listed
     if len(threads) > _MOST_THREADS:
         raise NoData(f"{len(threads)} threads already run, and each would need a descriptor for each counter")
     return threads

@@ -1,4 +1,4 @@
-"""What perf events cost a job: the kernel handles them whenever one of its tasks begins, ends, or gets a CPU."""
+"""Estimates what perf events cost a job: the kernel handles them whenever a task of it begins, ends or gets a CPU."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from jobmeter.kernel.tree import Process, Tree
 _OF_A_TASK = 5e-6
 """Seconds that an inherited event adds to the life of a process or thread: 3 to 10 µs, measured with Linux 6.18."""
 _OF_A_SWITCH = 0.25e-6
-"""Seconds that it adds to a context switch."""
+"""Seconds that an inherited event adds to a context switch."""
 _MOST, _MOST_AT_ONCE = 0.01, 0.025
-"""CPUs, for each CPU that the job uses, at least one: half of what measuring may cost a job, if it is exceeded twice
-in a row. A single measurement must be higher: a program may start a hundred threads once, and no more after that."""
+"""The highest cost, in CPUs per CPU that the job uses (at least one): half of what measuring may cost a job. `_MOST`
+must be exceeded twice in a row, `_MOST_AT_ONCE` only once: a program may start a hundred threads once, and none after
+that."""
 _FIRST_GAP, _LONGEST_GAP = 0.1, 1.0
-"""Seconds between two looks, a tenth of the job's age otherwise."""
+"""Limits, in seconds, of the time between two estimates; between these it is a tenth of the job's age."""
 _FEWEST_FAULTS = 17
-"""Page faults of a process that is forked and ends at once; seen with a C program. One that executes another has 50."""
+"""Page faults of a process that is forked and ends at once, seen with a C program. With an exec there are 50."""
 _MOST_THREADS = 500
 _STAT_FILE = 20e-6
-"""Seconds that it takes to read one of /proc."""
+"""Seconds that it takes to read one stat file of /proc."""
 
 
 _Key = TypeVar("_Key")
@@ -36,14 +37,14 @@ class _Counts(NamedTuple):
 
     monotonic: float
     faults: dict[Identity, int]  # page faults of the children that each process waited for
-    runs: dict[int, int]  # by thread
+    runs: dict[int, int]  # thread → how often it got a CPU
 
 
 class PerfCost:
-    """Estimates now and then what events inherited by all of a job cost it.
+    """Estimates, from time to time, what events that all processes of a job inherit cost the job.
 
-    First of the whole machine, which is one small file or two: a quiet machine has no busy job. Only if that is too
-    much, the processes of the job are read, because others may be the busy ones.
+    It first estimates for the whole machine, from one or two small files: a quiet machine has no busy job. Only if that
+    is too much, it reads the processes of the job, because other processes may be the busy ones.
     """
 
     def __init__(self, target: Target, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,18 +58,18 @@ class PerfCost:
         self._allowance = Allowance(share=0.002, at_first=0.02)
         self._was_high = False
         self._tree: Tree | None = None
-        # A job that is held before its exec has not run yet; for one that runs, counting starts at the first look.
+        # A job that is held before its exec has not run yet; for a running job, counting starts at the first look.
         self._before = None if target.root_is_job else _Counts(self._began, {}, {})
 
     def _read_host(self) -> tuple[int, int, int]:
-        """Tasks, the number of the newest one, and context switches of the machine; 0 where it does not report them."""
+        """Tasks, number of the newest task, and context switches of the machine; all 0 if it does not report them."""
         try:
             return *read_tasks(self._machine), read_context_switches(self._machine)
         except (OSError, ValueError):
             return 0, 0, 0
 
     def too_high(self, cpu_nanoseconds: int) -> str | None:
-        """Why the events should be stopped, or None; the job has used so much CPU time by now."""
+        """Why the events should be stopped, or None. `cpu_nanoseconds` is what the job has used so far."""
         now = self._clock()
         if now < self._next or not self._allowance.covers():
             return None
@@ -94,20 +95,20 @@ class PerfCost:
         was_high, self._was_high = self._was_high, cost > _MOST
         if cost <= (_MOST if was_high else _MOST_AT_ONCE):
             return None
-        # Both are bounds from above: of a job that switches while others fork, it is not known which of the two it is.
+        # Both are upper bounds: if the job switches while others fork, it is not known which of the two it does.
         cause = f"up to {tasks:,.0f} new processes and threads and {switches:,.0f} context switches a second"
         return f"stopped after {now - self._began:.2f} s: its events would slow the job down ({cause})"
 
     def _numbers_given_out(self, newest: int) -> int:
-        """How many tasks began on the machine since the last look."""
+        """How many tasks began on the machine since the last estimate."""
         if newest >= self._newest:
             return newest - self._newest
         return newest + max(read_highest_pid(self._machine) - self._newest, 0)
 
     def _look_at_job(self, tasks_of_machine: int) -> tuple[float, float] | None:
-        """How many tasks of the job began in a second at most, and how often they got a CPU; None if not known yet."""
+        """Upper bounds, per second: tasks of the job that began, and times they got a CPU; None if not known yet."""
         if self._tree is None:
-            # The first time, every process of the machine is read for its parent.
+            # The first time, every process of the machine is read to find its parent.
             if not self._allowance.covers(tasks_of_machine * _STAT_FILE):
                 return None
             self._tree = Tree(self._machine, self._target.root, keep_open=0)
@@ -119,8 +120,8 @@ class PerfCost:
             return None
         span = now.monotonic - before.monotonic
         runs = _growth(before.runs, now.runs) / span
-        # A process has page faults, which are added to the parent that waits for it; a thread that waits for another
-        # gets a CPU again. Without waiting nothing shows, and the events stay: nothing else counts those processes.
+        # The page faults of a process are added to the parent that waits for it; a thread that waits for another thread
+        # gets a CPU again. Tasks that are not waited for do not show, and the events stay: nothing else counts them.
         return _growth(before.faults, now.faults) / _FEWEST_FAULTS / span + runs, runs
 
     def _count(self, processes: list[Process]) -> _Counts:
@@ -143,5 +144,5 @@ def _cost(tasks: float, switches: float) -> float:
 
 
 def _growth(before: dict[_Key, int], now: dict[_Key, int]) -> int:
-    """The growth of each, and all of those that are new."""
+    """The sum of what each count grew by; a new one counts in full."""
     return sum(max(count - before.get(key, 0), 0) for key, count in now.items())

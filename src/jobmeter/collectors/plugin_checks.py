@@ -1,6 +1,6 @@
-"""Holding collectors of other packages to the contract, so that the meter can trust every source alike.
+"""Checks collectors of other packages against the contract, so that the meter can trust every source alike.
 
-Descriptions are checked once, each value when it is read. A broken one loses its own readings, and gets a line that
+Descriptions are checked once, each value when it is read. A broken collector loses its own readings, and a message
 says what is wrong with it.
 """
 
@@ -37,7 +37,7 @@ class PluginFault(Exception):
 
 
 def guarded(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What `call` returns; PluginFault whatever else it does, `sys.exit` included."""
+    """The result of `call`. Raises PluginFault for any exception but NoData and KeyboardInterrupt, even `sys.exit`."""
     try:
         return call(*arguments)
     except (PluginFault, NoData, KeyboardInterrupt):
@@ -56,10 +56,10 @@ def in_words(error: BaseException) -> str:
 
 
 class Plugin:
-    """A collector of another package, in the form of a built-in one."""
+    """A collector of another package, which then behaves like a built-in one."""
 
     def __init__(self, collector: Any, *, may_be_default: bool) -> None:
-        """PluginFault when its description breaks the contract."""
+        """Raises PluginFault if its description breaks the contract."""
         self._collector: Collector = collector
         self.name = _checked_name(collector.name)
         self.measurements = _checked_measurements(self.name, collector.measurements)
@@ -98,19 +98,19 @@ class Plugin:
 
 
 class PluginSource:
-    """A source of another package. It never fails, and yields nothing but what it declared.
+    """A source of another package. It raises nothing but NoData, and returns only keys that its collector declared.
 
-    Of `Abilities` it may have `incomplete` alone.
+    Of its `Abilities`, only `incomplete` is used.
     """
 
     def __init__(self, source: Source, declared: dict[str, Measurement], wanted: frozenset[str]) -> None:
         self._source = source
         self._declared = declared
         self._wanted = wanted
-        self._faults: dict[str, str] = {}  # by key, or "" for a reading as a whole
+        self._faults: dict[str, str] = {}  # by key or method; "" for a reading as a whole
 
     def faults(self) -> list[str]:
-        """What was wrong with it so far, each thing once."""
+        """What was wrong with it so far, each fault once."""
         return [f"{subject}: {fault}" if subject else fault for subject, fault in self._faults.items()]
 
     def read(self, moment: Moment) -> Readings:
@@ -163,7 +163,7 @@ class PluginSource:
 
 
 class UnopenedSource:
-    """For a collector that is broken, not only without data here: it reports what is wrong, and reads nothing."""
+    """The source of a collector that is broken, not only without data here: reports the fault, and reads nothing."""
 
     def __init__(self, fault: str, wanted: frozenset[str]) -> None:
         self._fault = fault
@@ -186,7 +186,7 @@ class UnopenedSource:
 
 
 def checked_reading(measurement: Measurement, reading: Any) -> Any:
-    """The reading in the form that the meter expects. PluginFault when it does not fit the description."""
+    """The reading in the form that the meter expects. Raises PluginFault if it does not fit the description."""
     if isinstance(reading, (list, tuple)):
         return [_checked_value(measurement, value) for value in reading]
     if measurement.kind is not Kind.CATEGORY:
@@ -206,7 +206,7 @@ def _checked_value(measurement: Measurement, value: Any) -> Number | str:
 def _number(value: Any, *, may_be_negative: bool) -> Number:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise PluginFault(f"{_kind_of(value)} is not a number")
-    # Subclasses may have a text form that is not JSON.
+    # A subclass of int or float may have a text form that is not JSON.
     number: Number = int(value) if isinstance(value, int) else float(value)
     if not -_MOST < number < _MOST:  # false for NaN too
         raise PluginFault(
@@ -266,7 +266,7 @@ def _checked_measurement(name: str, measurement: Any) -> Measurement:
         raise PluginFault(f"{key}: the values of a {kind.value} cannot be combined by {across.value!r}")
     if not isinstance(measurement.help, str) or not measurement.help.strip() or "\n" in measurement.help:
         raise PluginFault(f"{key}: its help is not a line of text")
-    # Words in place of the members of an Enum are accepted.
+    # Strings are accepted in place of members of an Enum.
     return measurement._replace(kind=kind, across=across, quality=quality, gauge=gauge)
 
 

@@ -15,7 +15,7 @@ GROUP = "jobmeter.collectors"
 
 
 class Entry(NamedTuple):
-    """An entry point: the object and module of the collector, and its package."""
+    """An entry point: its name, the module and attribute of the collector, and its package."""
 
     name: str
     value: str  # module:attribute
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Plugins(NamedTuple):
-    """The collectors that can be used, and a line for each that cannot."""
+    """The collectors that can be used, and a message for each that cannot."""
 
     collectors: list[Plugin]
     faults: list[str]
@@ -47,22 +47,22 @@ def all_plugins() -> Plugins:
 
 
 def plugins_on_by_default(folders: Iterable[str]) -> Plugins:
-    """Those of the packages with these `dist-info` folders that are on by default."""
+    """The collectors that are on by default, of the packages with these `dist-info` folders."""
     by_package: dict[str, list[Entry]] = {}
     for folder in folders:
         package = os.path.basename(folder).partition("-")[0].removesuffix(".egg")
         try:
             with open(f"{folder}/entry_points.txt", encoding="utf-8") as file:
-                # Of a package that is there twice, the first counts, as for imports.
+                # If a package is installed twice, the first counts, as for imports.
                 by_package.setdefault(package, parse_entry_points(file.read(), package))
         except (OSError, ValueError):
-            continue  # it has none
+            continue  # it has no entry points
     plugins = _load_each([entry for entries in by_package.values() for entry in entries])
     return plugins._replace(collectors=[plugin for plugin in plugins.collectors if plugin.on_by_default])
 
 
 def parse_entry_points(content: str, package: str) -> list[Entry]:
-    """The entries of our group in an entry_points.txt."""
+    """The entries of the group `jobmeter.collectors` in an entry_points.txt."""
     entries, group = [], ""
     for line in content.splitlines():
         line = line.partition("#")[0].strip()
@@ -77,7 +77,7 @@ def parse_entry_points(content: str, package: str) -> list[Entry]:
 def _load_each(entries: list[Entry]) -> Plugins:
     plugins: list[Plugin] = []
     faults: list[str] = []
-    # The order is the same on every machine, for the second of two with the same name is refused.
+    # Sorted, for the same order on every machine: of two with the same name, the second is refused.
     for entry in sorted(entries, key=lambda entry: (not entry.may_be_default, entry.package, entry.name)):
         try:
             plugin = _load(entry)

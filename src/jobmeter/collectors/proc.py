@@ -68,7 +68,7 @@ THREADS = _gauge("threads_total", "count", Across.SUM, "Threads.")
 PROCESSES = _gauge("processes", "count", Across.LAST, "Processes; the most since the reading before.")._replace(
     gauge=Gauge.RATE
 )
-READ = _counter("read_bytes", "bytes", "Bytes read from disk; reads from the cache are none.")
+READ = _counter("read_bytes", "bytes", "Bytes read from disk; reads from the page cache do not count.")
 WRITE = _counter("write_bytes", "bytes", "Bytes written that go to disk, now or later.")
 READ_OPS = _counter("read_ops", "count", "Calls of read(2) and the like.")
 WRITE_OPS = _counter("write_ops", "count", "Calls of write(2) and the like.")
@@ -93,7 +93,7 @@ _FROM_STATUS = {SWAP_TOTAL.key, SWITCHES.key}
 _UNCOUNTED = {HUGETLB_TOTAL.key, HELD_TOTAL.key}
 _FROM_SMAPS = {PSS_TOTAL.key, USS_TOTAL.key, MEMORY.key}
 _FEW = 4
-"""So many processes are looked at as often as the meter wants to; the cost of more is limited."""
+"""Up to this many processes are read at every peek; with more, an allowance limits the cost."""
 
 
 class ProcCollector:
@@ -114,7 +114,7 @@ class ProcCollector:
             raise NoData(f"no {machine.proc} here")
         if not machine.shows_own_pids():
             raise NoData(
-                f"{machine.proc} is of another pid namespace and shows other processes. Mount one for this one."
+                f"{machine.proc} belongs to another pid namespace and shows other processes. Mount one for this one."
             )
 
     def open(self, target: Target, wanted: frozenset[str]) -> ProcSource:
@@ -122,13 +122,13 @@ class ProcCollector:
         return ProcSource(target, wanted)
 
     def redundant(self, target: Target) -> frozenset[str]:
-        """The cgroup's own figures of memory are exact, and cost the job nothing."""
+        """Figures of memory, if the job's cgroup has a peak: its figures are exact, and cost the job nothing."""
         has_peak = target.group is not None and target.group.memory_peak() is not None
         return frozenset({PSS_TOTAL.key, MEMORY.key, HWM_MAX.key}) if has_peak else frozenset()
 
 
 class ProcSource:
-    """Follows the tree; while no process of it ran, nothing is read again."""
+    """Follows the process tree; if no process of the job ran, it reads nothing again."""
 
     def __init__(self, target: Target, wanted: frozenset[str]) -> None:
         self._target = target
@@ -175,8 +175,11 @@ class ProcSource:
             self._look()
         else:
             self.nothing_ran()
+            self._escapes.update_while_quiet([process for process in self._counted() if process.alive])
             if self._shares.behind:
-                self._level_readings |= self._memory_shares(_holding(self._counted()))
+                holding = _holding(self._counted())
+                self._level_readings |= self._memory_shares(holding)
+                self._note_high(holding)
             if self._uncounted is not None and self._uncounted.behind:
                 self._level_readings |= self._look_for_uncounted(self._uncounted, _holding(self._counted()))
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
@@ -196,7 +199,7 @@ class ProcSource:
         return self._level_readings
 
     def _peek_at_levels(self) -> list[Process]:
-        """The processes that hold memory, their levels read."""
+        """Read the levels of all processes; return the processes that hold memory."""
         if self._search.covers():
             with self._search:
                 counted = self._follow()
@@ -247,7 +250,7 @@ class ProcSource:
             self._peak_trace.update(holding, size)
 
     def _follow(self, *, find_new: bool = True) -> list[Process]:
-        """Find the processes of the job."""
+        """Refresh the tree; return the processes of the job."""
         self._tree.refresh(find_new=find_new)
         counted = self._counted()
         self._roster.update(counted, self._vanished())
@@ -269,12 +272,12 @@ class ProcSource:
         return readings
 
     def _came_and_went(self, counted: list[Process]) -> int:
-        """The least number of processes at some moment since the last look: a child waited for had a parent."""
+        """A lower bound of the processes at some moment since the last look: a child waited for had a parent."""
         before, self._children_faults = self._children_faults, sum(p.stat.children_minor_faults for p in counted)
         return 2 if self._children_faults > before else 0
 
     def _from_stat(self, alive: list[Process], holding: list[Process]) -> Readings:
-        """What one line of each process's stat has."""
+        """The readings that come from the stat line of each process."""
         rss = [process.stat.rss for process in holding]
         readings: Readings = {RSS.key: rss, RSS_TOTAL.key: rss}
         if VSZ_TOTAL.key in self._wanted:
@@ -323,7 +326,7 @@ class ProcSource:
         return missing
 
     def incomplete(self) -> frozenset[str]:
-        """Keys whose peak may have been missed, and those of other sources that processes escaped."""
+        """Keys whose peak may have been missed, and keys of other sources that processes escaped."""
         keys = self._escapes.incomplete(self._counters.cpu_ticks)
         if self._shares.missed_the_top:
             keys |= {PSS_TOTAL.key, USS_TOTAL.key}
@@ -341,16 +344,16 @@ class ProcSource:
         return members
 
     def _is_left(self, zombie: Process) -> bool:
-        """Whether the job leaves it a zombie: a shepherd holds its own children only for a last reading."""
+        """Whether the job left this zombie: a shepherd keeps its own children as zombies only for a last reading."""
         return self._target.root_is_job or zombie.stat.ppid != self._target.root
 
     def _vanished(self) -> list[Process]:
-        """Those of them that were there before and have ended."""
+        """The processes of the job that have ended since the last refresh."""
         root = [self._tree.root] if self._target.root_is_job and not self._tree.root.present else []
         return [*root, *self._tree.vanished]
 
     def _with_shepherd(self, counted: list[Process]) -> list[Process]:
-        """A shepherd is no part of the job, but the kernel adds to it the usage of all that it waited for."""
+        """Add the shepherd: it is not part of the job, but has the usage of all processes that it waited for."""
         return counted if self._target.root_is_job else [self._tree.root, *counted]
 
     def _cpu(self, before: float) -> Readings:
@@ -381,11 +384,11 @@ class ProcSource:
         return self._roster.listed()
 
     def peaks(self, started: float) -> list[PeakEntry]:
-        """The highs of memory, and who held it."""
+        """The highs of memory, and the processes that held it."""
         return self._peak_trace.entries(started)
 
     def live(self) -> list[ProcessUse]:
-        """Every process that lives now."""
+        """Every process that has not ended."""
         return self._roster.live()
 
     def close(self) -> None:

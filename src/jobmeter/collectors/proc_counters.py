@@ -1,4 +1,4 @@
-"""What the processes of a tree used: CPU time, I/O, page faults. Each process's own first, then the sum."""
+"""The usage of the processes of a tree: CPU time, I/O, page faults. Taken per process first, then summed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Counters:
         self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self.update(processes)
-        # Counted from here: a shepherd has used a little, something already running much.
+        # Counted from here: a shepherd has already used a little, a running job maybe much.
         self._base = self._totals
 
     def update(self, processes: list[Process]) -> None:
@@ -51,8 +51,8 @@ class Counters:
         return self._totals[-1] - self._base[-1]
 
     def outran(self, cpu_nanoseconds: int) -> bool:
-        """Whether the tree used more CPU than that, beyond the error of ticks, or has processes unknown to perf."""
-        if self._escapes.has_other_user(self._accounts.keys()):
+        """Whether the tree used more CPU than that, beyond the error of ticks, or has processes that others miss."""
+        if self._escapes.left_cpu_group or self._escapes.has_other_user(self._accounts.keys()):
             return True
         return self.cpu_seconds > cpu_nanoseconds / 1e9 * 1.05 + 0.05
 
@@ -62,9 +62,9 @@ class Counters:
         faults = stat.minor_faults + stat.children_minor_faults
         before = self._accounts.get(process.identity)
         if before is not None and before.faults == faults and before.used[0] == ticks:
-            # It hardly ran: its little I/O is in the next reading, or in the one at its end.
+            # It hardly ran: what little I/O it did will be in the next reading, or in the one at its end.
             return before if before.parent == stat.ppid else before._replace(parent=stat.ppid)
-        # That of a new process shows an ordinary user whether it is another user's.
+        # For an ordinary user, `io` of a new process shows whether the process is another user's.
         due = ticks or (before is None and not self._privileged)
         io = self._read_io(process) if self._with_io and due else _NO_IO
         major = stat.major_faults + stat.children_major_faults
@@ -74,7 +74,7 @@ class Counters:
         try:
             return procfs.read_io(self._machine, process.identity.pid)
         except PermissionError:
-            # Another user's. Or one that ends.
+            # Another user's process, or one that is ending.
             if not procfs.is_ending(self._machine, process.identity.pid):
                 self._escapes.add_other_user(process)
             return _NO_IO

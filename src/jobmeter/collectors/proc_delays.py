@@ -1,4 +1,4 @@
-"""How long the job waited: for a CPU, as the scheduler counts it for each thread; for a disk, as far as it was seen."""
+"""How long the job waited: for a CPU, as the scheduler counts it per thread; for a disk, as far as readings show it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _SECONDS_PER_THREAD = 15e-6
 
 
 class RunDelays:
-    """The time that threads were ready to run and had no CPU, summed; those that ended as last read."""
+    """The time that threads were ready to run and had no CPU, summed; threads that ended count as last read."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._allowance = Allowance(share=0.001, at_first=0.002)
-        self._threads: dict[Identity, dict[int, int]] = {}  # by thread, nanoseconds as last read
-        self._stats: dict[Identity, Stat] = {}  # as of that reading: one that did nothing since waited for nothing
+        self._threads: dict[Identity, dict[int, int]] = {}  # thread → nanoseconds, as last read
+        self._stats: dict[Identity, Stat] = {}  # as of that reading: a process that did nothing since did not wait
+        self._counts = False  # whether any thread could be read
         self._ended = 0
         self._base = 0
 
@@ -30,7 +31,7 @@ class RunDelays:
         self._base = self._total()
 
     def update(self, alive: list[Process]) -> float | None:
-        """Seconds until now; None where the kernel does not count them, or never could be read yet."""
+        """Seconds until now; None if the kernel does not count them, or nothing could be read yet."""
         changed = [process for process in alive if self._stats.get(process.identity) is not process.stat]
         for process in changed:
             if not self._allowance.covers(process.stat.threads * _SECONDS_PER_THREAD):
@@ -39,7 +40,7 @@ class RunDelays:
                 self._read(process)
         if len(self._threads) > 2 * len(alive) + 8:
             self._forget({process.identity for process in alive})
-        return (self._total() - self._base) / 1e9 if self._threads or self._ended else None
+        return (self._total() - self._base) / 1e9 if self._counts else None
 
     def _read(self, process: Process) -> None:
         pid, before = process.identity.pid, self._threads.get(process.identity, {})
@@ -53,6 +54,7 @@ class RunDelays:
                 now[thread] = procfs.read_run_delay(self._machine, pid, thread)
             except (OSError, ValueError):
                 continue  # it has ended, or this kernel does not count
+        self._counts = self._counts or bool(now)
         self._ended += sum(waited for thread, waited in before.items() if thread not in now)
         self._threads[process.identity], self._stats[process.identity] = now, process.stat
 
@@ -66,7 +68,7 @@ class RunDelays:
 
 
 class DiskWaits:
-    """The time in which a process waited for a disk and none of the job ran, from what was seen at looks and peeks."""
+    """The time in which a process waited for a disk and none of the job ran, as far as samples and peeks show it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -74,7 +76,7 @@ class DiskWaits:
         self._looked_at = time.monotonic()
 
     def update(self, counted: list[Process]) -> None:
-        """Take the states of the processes now; they hold for the time since the last look."""
+        """Take the present states of the processes; they are applied to the time since the last look."""
         self._waits = False
         for process in counted:
             state = process.stat.state
@@ -85,7 +87,7 @@ class DiskWaits:
         self._pass()
 
     def nothing_ran(self) -> None:
-        """No process of the job ran since: the states are those of before."""
+        """Note that no process of the job ran since the last look: the states are unchanged."""
         self._pass()
 
     def _pass(self) -> None:

@@ -1,7 +1,7 @@
 """Memory of processes beyond their resident size, read only where it can have changed.
 
-`status` costs 25 µs a process. `smaps_rollup` costs 10 to 14 ms per GiB and holds
-the job's memory lock meanwhile, so both have an allowance, and page faults, which
+`status` costs 25 µs per process. `smaps_rollup` costs 10 to 14 ms per GiB, and holds the
+job's memory lock during that time. So both have an allowance. Page faults, which
 `stat` counts, show when a reading can have changed.
 """
 
@@ -19,12 +19,13 @@ from jobmeter.kernel.tree import Process
 _SMAPS_SECONDS_PER_BYTE = 14e-3 / 2**30
 _SMAPS_SECONDS_PER_PROCESS = 40e-6
 _PAUSE = 20
-"""Times what the number of processes costs: for so long none is read again. A job of many begins by starting them."""
+"""The pause after a reading, in multiples of the part of its cost that depends on the number of processes: a job of
+many processes begins by starting them."""
 _MOST_INFLATED = 0.01
-"""The part of the sum by which a reading may be too high."""
+"""The part of the sum by which a reading may be too high and is still used."""
 
 _Reading = list[tuple[Process, "procfs.SmapsRollup | None"]]
-"""What was read of each process; None: nothing."""
+"""What was read of each process; None if it could not be read."""
 
 
 class Statuses:
@@ -33,10 +34,10 @@ class Statuses:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._read: dict[Identity, tuple[tuple[int, ...], ProcessStatus]] = {}
-        self.highest_mark: int | None = None  # of VmHWM, of all that were read
+        self.highest_mark: int | None = None  # the highest VmHWM of all processes that were read
 
     def read(self, process: Process) -> ProcessStatus:
-        """Its status; only the figures of memory are current. OSError when it has ended."""
+        """The status of a process; only its memory figures are current. Raises OSError if it has ended."""
         mark, known = _memory_mark(process), self._read.get(process.identity)
         if known is not None and known[0] == mark:
             return known[1]
@@ -47,7 +48,7 @@ class Statuses:
         return status
 
     def stale(self, alive: list[Process]) -> list[Process]:
-        """Those that have to be read again."""
+        """The processes whose status has to be read again."""
         if len(self._read) > 2 * len(alive):
             self._read = {p.identity: self._read[p.identity] for p in alive if p.identity in self._read}
         read = self._read
@@ -55,7 +56,7 @@ class Statuses:
 
 
 def _memory_mark(process: Process) -> tuple[int, ...]:
-    """Differs when the memory of a process changed: it adds pages by faults, and swap shrinks the resident size."""
+    """A value that differs if the memory changed: new pages are faults, and swap shrinks the resident size."""
     stat = process.stat
     return stat.minor_faults, stat.major_faults, stat.rss, stat.vsize
 
@@ -79,7 +80,7 @@ class HighMarks:
 
 
 class Shares:
-    """PSS and USS of every process at one moment, and an estimate of their sum between such readings."""
+    """PSS and USS of every process at one moment, and an estimate of the sum of PSS between such readings."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -93,7 +94,7 @@ class Shares:
 
     def update(self, holding: list[Process]) -> list[procfs.SmapsRollup]:
         """The present shares; empty when they changed and reading them would cost too much."""
-        # Every page that is added, or copied because it was shared, is a fault; freeing one is not.
+        # Adding a page, or copying a shared one, is a page fault; freeing one is not, but changes the resident size.
         mark = hash(tuple((process.identity, process.stat.minor_faults, process.stat.rss) for process in holding))
         if mark == self._read_at:
             return self._shares
@@ -117,9 +118,9 @@ class Shares:
         return self._shares
 
     def estimate(self, holding: list[Process]) -> int | None:
-        """PSS as last read, moved by what the resident sizes changed since; None before the first reading.
+        """The sum of PSS as last read, plus what resident sizes changed since; None before the first reading.
 
-        A process that is new since then was forked, and shares all it has, until it changes.
+        A process that is new since then was forked: it shares all its pages, and adds nothing until its size changes.
         """
         if not self._anchors:
             return None
@@ -130,7 +131,7 @@ class Shares:
         return total
 
     def size(self, process: Process) -> int:
-        """The same of one process; its resident size before the first reading."""
+        """The same estimate for one process; before the first reading, its resident size."""
         now = process.stat.rss
         if not self._anchors:
             return now
@@ -143,11 +144,11 @@ class Shares:
 
     @property
     def missed_the_top(self) -> bool:
-        """Whether the processes were larger at a moment that was too costly to read."""
+        """Whether the processes were larger at a moment at which they could not be read."""
         return self._largest_skipped > 1.05 * self._largest_read
 
     def _is_inflated(self, read: _Reading) -> bool:
-        """Whether processes ended after they were read, so that others, read later, have their shares too."""
+        """Whether the sum is too high: when a process ends after it was read, those read later have its share too."""
         counted_twice = sum(
             share.pss - share.uss
             for process, share in read[:-1]

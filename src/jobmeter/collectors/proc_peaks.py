@@ -1,7 +1,7 @@
-"""Who held the memory when the job had most of it.
+"""The processes that held the memory when the job had most of it.
 
-Whenever memory is at a new high, the largest processes are noted, which costs some microseconds; what kind of memory it
-was is read of them where an allowance covers that. The last high is the job's peak.
+Whenever memory is at a new high, the largest processes are noted, which costs some microseconds. Their kinds of memory
+are read too, if an allowance covers that. The last high is the job's peak.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from jobmeter.record.types import PeakEntry, PeakProcess
 
 _HIGHER = 1.01
-"""Times the last high, from which on it is another."""
+"""A new high is at least the last one times this."""
 _LOWER = 0.97
 _APART = 1.5
-"""Times the high before: of highs that are closer to one another, the last is kept."""
+"""Of the highs that are less than this many times an earlier high, only the last is kept."""
 _MOST_HIGHS = 4
 _MOST_PROCESSES = 8
 _LEAST = 1 << 20
 """Bytes. Below this every start of a program would be a high."""
 _SECONDS_PER_PROCESS = 30e-6
 _PAUSE_PER_PROCESS = 0.5e-3
-"""Seconds. A job of many processes begins by starting them, and each would make another high."""
+"""Seconds to pause after a high. A job of many processes begins by starting them, and each would be another high."""
 
 
 class _Holder(NamedTuple):
@@ -57,7 +57,7 @@ class PeakTrace:
     def __init__(
         self, machine: Machine, group: Group | None, cmd: Callable[[Process], str], size: Callable[[Process], int]
     ) -> None:
-        """`size` is the memory of a process, what it shares counted in part if that is known."""
+        """`size` returns the memory of a process, with only its share of shared memory if that is known."""
         self._machine = machine
         self._group = group
         self._cmd = cmd
@@ -65,14 +65,15 @@ class PeakTrace:
         self._highs: list[_High] = []
         self._highest = 0
         self._not_before = 0.0
-        self._looked_at = 0.0  # the sizes at the last look at who holds them
+        self._looked_at = 0.0  # the sum of sizes when the holders were last examined
         self._next = float(_LEAST)
         self._allowance = Allowance(share=0.005, at_first=0.005)
 
     def update(self, holding: list[Process], size: int) -> None:
         """Take the processes that hold memory now; `size` is the sum of their sizes."""
         if size < self._next:
-            if size < _LOWER * self._looked_at:  # from here it may grow to a high: sizes contain what is shared
+            # Sums count shared memory in each process: after a fall, a lower sum than before may be a new high.
+            if size < _LOWER * self._looked_at:
                 self._looked_at, self._next = size, max(size * _HIGHER, _LEAST)
             return
         now = time.monotonic()
@@ -91,7 +92,7 @@ class PeakTrace:
         del self._highs[:-_MOST_HIGHS]
 
     def _explain(self, holding: list[Process], size: int, amount: int, kinds: dict[str, int]) -> _High:
-        """Who holds what; `amount` and `kinds` are those of the job's cgroup, 0 without one."""
+        """The high, with its holders; `amount` and `kinds` are those of the job's cgroup, 0 and empty without one."""
         largest = nlargest(_MOST_PROCESSES, holding, key=lambda process: process.stat.rss)
         with_kinds = self._allowance.covers(len(largest) * _SECONDS_PER_PROCESS)
         with self._allowance:
@@ -101,13 +102,13 @@ class PeakTrace:
         total = named + rest
         if not amount:
             return _High(time.monotonic(), round(total), _added(holders, others), holders, others, rest)
-        # Sizes that add up to more than there is contain what is shared, once in each process.
+        # Sizes that add up to more than the amount count shared memory in each process: they are scaled down.
         part = min(amount / total, 1.0) if total else 1.0
         holders = [holder._replace(amount=holder.amount * part) for holder in holders]
         return _High(time.monotonic(), amount, kinds, holders, others, rest * part)
 
     def _of_group(self) -> tuple[int, dict[str, int]]:
-        """What the job's cgroup holds now, and what kind it is; 0 without one."""
+        """What the job's cgroup holds now, in total and by kind; 0 and empty without one."""
         memory = self._group.memory() if self._group is not None else None
         if memory is None:
             return 0, {}
@@ -124,12 +125,12 @@ class PeakTrace:
         return _Holder(pid, self._cmd(process), size, kinds)
 
     def entries(self, started: float) -> list[PeakEntry]:
-        """The highs for the record, the job's peak last; times since `started`."""
+        """The highs for the record, the job's peak last, with times since `started`."""
         return [_entry(high, started) for high in self._highs]
 
 
 def _added(holders: list[_Holder], others: int) -> dict[str, int]:
-    """The kinds of memory of all processes; nothing where they are not known of each."""
+    """The memory of all processes by kind; empty if the kinds are not known for each process."""
     kinds = [holder.kinds for holder in holders if holder.kinds is not None]
     if others or len(kinds) < len(holders):
         return {}

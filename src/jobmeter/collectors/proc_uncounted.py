@@ -1,8 +1,8 @@
-"""Memory of a job that no resident size counts, looked for only where the machine has such memory.
+"""Memory of a job that no resident size counts, searched for only if the machine has such memory.
 
-Reading /proc/meminfo costs 5 µs, `status` 25 µs a process, and the open files of a
-process some 3 µs each. Where the job has a cgroup, that is charged for shared memory and page
-tables; huge pages and swap it is not charged for.
+Reading /proc/meminfo costs 5 µs, `status` 25 µs per process, and the open files of a
+process some 3 µs each. A job's cgroup is charged for shared memory and page tables, but
+not for huge pages and swap.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _NOISE = 1 << 20
 _SHARE = 0.02
 """The same, as a share of the job's memory."""
 _DOUBT = 4 << 20
-"""Bytes of shared memory that grew on the machine and could not be attributed to the job."""
+"""Bytes: figures are doubtful if more shared memory than this grew on the machine and was not attributed to the job."""
 _SECONDS_PER_PROCESS = 60e-6
 _MOST_CREATORS = 10_000
 
 
 Uncounted = tuple[Union[int, None], Union[int, None]]
-"""Huge pages, if the machine has any; and all memory of the job at this moment, with what is not counted elsewhere."""
+"""Huge pages, None if the machine has none; and all memory of the job with the uncounted, None if it is not known."""
 
 
 class UncountedMemory:
-    """Finds it for a job without a cgroup (`group` is None) or with one."""
+    """Finds the uncounted memory of a job, without a cgroup (`group` is None) or with one."""
 
     def __init__(self, machine: Machine, group: Group | None, statuses: Statuses) -> None:
         self._machine = machine
@@ -64,11 +64,14 @@ class UncountedMemory:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the job uses such memory, and that of the machine grew by more than was attributed to it."""
+        """Whether the job uses such memory, and the machine's grew by clearly more than was attributed to the job."""
         return self._uses_it and self._unattributed > max(_DOUBT, 0.05 * self._largest)
 
     def update(self, alive: list[Process], shares: list[SmapsRollup], *, moved: bool) -> Uncounted | None:
-        """What is found now; `shares` may be empty, with `moved` some process left the group."""
+        """The uncounted memory now; None if there is none to search for, or a search would cost too much.
+
+        `shares` may be empty. `moved`: a process has left the group.
+        """
         hints = self._hints()
         resident = sum(process.stat.rss for process in alive)
         self._largest = max(self._largest, resident)
@@ -110,13 +113,13 @@ class UncountedMemory:
         hugetlb = group.hugetlb() if pool else None
         if pool and hugetlb is None and (search := self._look(alive)) is not None:
             hugetlb = self._hugetlb(hints, alive, *search)
-        # A process that moves leaves its charges behind: its memory may be in both.
+        # A process that is moved leaves its charges in the group: its memory may be in both figures.
         base = max(memory.current - memory.file, sum(share.pss for share in shares))
         extra = (memory.swap or 0) + (0 if memory.with_hugetlb else hugetlb or 0)
         return hugetlb, base + extra
 
     def _look(self, alive: list[Process], *, with_files: bool = True) -> tuple[list[ProcessStatus], OpenFiles] | None:
-        """Read status, and maybe the open files, of each process; None when that would cost too much now."""
+        """Read status, and maybe the open files, of each process; None if that would cost too much now."""
         from jobmeter.kernel.shmem import OpenFiles, open_memory_files
 
         to_read = alive if with_files else self._statuses.stale(alive)
@@ -142,7 +145,7 @@ class UncountedMemory:
         if sum(status.hugetlb > 0 for status in statuses) > 1:
             rollups = [rollup for process in alive if (rollup := self._rollup(process)) is not None]
             mapped = sum(r.private_hugetlb for r in rollups) + max([r.shared_hugetlb for r in rollups], default=0)
-        # Files may be mapped, or not: which of the pages are in both is unknown.
+        # Open files may be mapped or not: how many pages are in both figures is unknown.
         hugetlb = max(mapped, files.hugetlb)
         self._uses_it |= hugetlb > 0
         self._unattributed = max(self._unattributed, hints.hugetlb_used - self._at_first.hugetlb_used - hugetlb)
@@ -157,13 +160,13 @@ class UncountedMemory:
     def _unmapped(
         self, hints: MemoryHints, statuses: list[ProcessStatus], files: OpenFiles, shares: list[SmapsRollup]
     ) -> int:
-        """Shared memory of the job that no process of it maps; notes what grew and could not be attributed."""
+        """Shared memory that no process of the job maps. Also notes growth that could not be attributed to the job."""
         resident = sum(status.shmem for status in statuses)
         mapped = sum(share.shmem for share in shares) if shares else resident
         segments = self._segments()
         self._uses_it |= resident + files.shmem + segments > 0
         grown = hints.shmem - self._at_first.shmem
-        # Of what is mapped, some may be of these files, and some of them may be older than the job.
+        # Some of the mapped memory may be of these files, and some of the files may be older than the job.
         unmapped = min(max(files.shmem - resident, 0) + segments, max(grown - mapped, 0))
         self._unattributed = max(self._unattributed, grown - mapped - unmapped)
         return unmapped
@@ -179,9 +182,9 @@ class UncountedMemory:
         return unattached_segment_bytes(self._machine, self._creators)
 
     def last_look(self) -> None:
-        """The job is over: what is left of its shared memory was in no process at the end.
+        """Check, after the job has ended, for shared memory that it left: no process held it at the end.
 
-        Others' shared memory grows and shrinks all the time. So files that are new count only if they are this user's.
+        The shared memory of others grows and shrinks all the time, so new files count only if they are this user's.
         """
         if self._group is not None:
             return

@@ -42,9 +42,9 @@ PDCPU = _gauge(
 CMD = Measurement("ps_cmd", "text", Kind.LABEL, Across.LAST, Quality.SAMPLED, "Command lines.")
 
 _GROWN_UP = 1.0
-"""Seconds of age from which `ps` shows what a process used on Linux, where it counts whole ones."""
+"""The age in seconds from which `ps` on Linux can show CPU time of a process: it counts whole seconds."""
 _PASSES = 4
-"""The most runs of `ps` per sample, while processes end."""
+"""The most runs of `ps` per sample: it is run again while processes end."""
 
 
 class PsCollector:
@@ -60,7 +60,7 @@ class PsCollector:
 
 
 class PsSource:
-    """Follows the tree; while no process of it ran, `ps` is not run again."""
+    """Follows the process tree; if no process of the job ran, `ps` is not run again."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -70,7 +70,7 @@ class PsSource:
         self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self._young: set[Identity] = set()  # too young for `ps` to show what they used
-        self._died_young = False  # some did, since the last rate
+        self._died_young = False  # some of them ended since the last rate
         before = time.monotonic()
         self._look()
         if not self._rows:
@@ -93,7 +93,8 @@ class PsSource:
     def _look(self) -> None:
         for _ in range(_PASSES):
             self._tree.refresh()
-            # A process reaped between the listing of its parent and its own is in neither: then all are listed again.
+            # A process that is reaped after its parent was listed, but before it is listed itself, is in neither row:
+            # then all are listed again.
             if not any(row.whole_cpu and not row.hundredths for row in self._tree.vanished):
                 break
         self._looked = time.monotonic()
@@ -102,7 +103,7 @@ class PsSource:
         everyone = {**root, **members}
         self._rows = everyone if self._target.root_is_job else members
         self._hundredths = any(row.hundredths for row in everyone.values())
-        # A shepherd is no part of the job, but on Linux inherits the accounts of all it waited for.
+        # A shepherd is not part of the job, but on Linux it has the CPU time of all processes that it waited for.
         counted = self._rows if self._hundredths else everyone
         self._accounts = {identity: self._account(identity, row) for identity, row in counted.items()}
         (self._milliseconds,) = self._ledger.update(self._accounts) or (0,)
@@ -113,13 +114,13 @@ class PsSource:
         return row.age is not None and row.age < _GROWN_UP and not row.hundredths
 
     def _account(self, identity: Identity, row: PsLine) -> Account:
-        """What it used by now. One that ended may be shown with less, or with none."""
+        """The usage of a process so far. `ps` may show a process that ended with less than before, or with none."""
         before = self._accounts.get(identity)
         used = max(round(1000 * (row.cpu or 0.0)), before.used[0] if before else 0)
         if row.hundredths:
-            return Account(row.ppid, used, 0, (used,))  # of the process alone: no parent takes it over
-        # Whether a parent took over what a child used is shown by its own time, in whole seconds: cut off, the sum of
-        # two is never less than the two are.
+            return Account(row.ppid, used, 0, (used,))  # of the process alone: no parent takes over its time
+        # The time of a parent, in whole seconds, shows whether it took over the time of a child: the sum of two times,
+        # rounded down, is never less than the sum of both rounded down.
         whole = max(row.whole_cpu, before.faults if before else 0)
         return Account(row.ppid, whole, whole, (used,))
 
@@ -155,7 +156,7 @@ class PsSource:
         }
 
     def _is_left(self, zombie: PsLine) -> bool:
-        """Whether the job leaves it a zombie: a shepherd holds its own children only for a last reading."""
+        """Whether the job left this zombie: a shepherd keeps its own children as zombies only for a last reading."""
         return self._target.root_is_job or zombie.ppid != self._target.root
 
     def close(self) -> None:

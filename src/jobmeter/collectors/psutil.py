@@ -36,7 +36,7 @@ CPU = Measurement(
 )  # fmt: skip
 
 _PASSES = 4
-"""The most passes over the processes per sample, while some of them end."""
+"""The most passes over the processes per sample: one more is made while some of them end."""
 
 
 def _library() -> Any:
@@ -75,7 +75,7 @@ class _Member:
         self.zombie = False
         self.cmd = ""
         self.cpu: float | None = None
-        self.children_cpu = 0.0  # of those it waited for; always 0 on macOS
+        self.children_cpu = 0.0  # of the children it waited for; always 0 on macOS
         self.base = 0.0  # CPU time of its own before the measurement began
         self.rss = self.rss_peak = 0
         self.since = 0.0
@@ -88,18 +88,18 @@ class _Member:
     def account(self) -> Account:
         children = round(1000 * self.children_cpu)
         used = round(1000 * (self.cpu or 0.0)) + children
-        # Whether a parent took over what a child used is shown by its count of children's time.
+        # A parent's count of its children's time shows whether it took over the time of a child.
         return Account(self.parent, used, children, (used,))
 
     def use(self, lived: float) -> ProcessUse:
-        """What it used; it lives at `lived` unless it has ended."""
+        """The usage of the process. If it has not ended, its time counts until `lived`."""
         seconds = max((lived if self.ended is None else self.ended) - self.since, 0.0)
         cpu = max((self.cpu or 0.0) - self.base, 0.0)
         return ProcessUse(self.identity, self.cmd, round(cpu, 2), self.rss_peak, round(seconds, 2))
 
 
 class PsutilSource:
-    """Follows the tree; while no process of it ran, nothing is read again."""
+    """Follows the process tree; if no process of the job ran, it reads nothing again."""
 
     def __init__(self, target: Target, wanted: frozenset[str]) -> None:
         self._psutil = _library()
@@ -113,14 +113,14 @@ class PsutilSource:
         self._shepherd = Account(0, 0, 0, (0,))
         try:
             self._root: Process = self._psutil.Process(target.root)
-            # psutil's birthdays on Linux are off by up to a second, all by the same:
+            # On Linux, psutil's start times are off by up to a second, all by the same amount:
             # the job's process, which has just started, shows by how much.
             self._skew = 0.0 if target.root_is_job else time.time() - self._psutil.Process(target.main).create_time()
         except self._psutil.Error as error:
             raise NoData(f"psutil: {error}") from None
         self._lived = before = time.monotonic()  # every member that has not ended was alive then
         self._look()
-        # Counted from here: what already runs may have used much.
+        # Counted from here: a job that already runs may have used much.
         self._base = self._milliseconds
         self._rate = CpuPercent(before)
         for member in self._members.values():
@@ -135,7 +135,7 @@ class PsutilSource:
     def _read_all(self, *, quiet: bool) -> Readings:
         before = time.monotonic()
         if quiet:
-            self._lived = before  # nothing of the job ran: none ended
+            self._lived = before  # no process of the job ran: none ended
         else:
             self._look()
         seconds = (self._milliseconds - self._base) / 1000
@@ -153,7 +153,8 @@ class PsutilSource:
         """Find the processes of the job, and read them all, parents first."""
         present = {process: self._member(process) for process in self._processes()}
         former = list(self._members.values())
-        # A process reaped between the reading of its parent and its own is in neither: then all are read again.
+        # A process that is reaped after its parent was read, but before it is read itself, is in neither reading:
+        # then all are read again.
         for _ in range(_PASSES):
             self._read_shepherd()
             vanished = [process for process, member in present.items() if not self._read(member)]
@@ -179,7 +180,7 @@ class PsutilSource:
         now, wall = time.monotonic(), time.time()
         for member in (*self._members.values(), *former):
             if not member.since:
-                # It was not there at the last look.
+                # It is new since the last look.
                 age = wall - member.born - self._skew
                 member.since = min(max(now - age, self._lived), now)
         zombies = [member for member in self._members.values() if member.zombie]
@@ -196,7 +197,7 @@ class PsutilSource:
     def _processes(self) -> list[Process]:
         processes: dict[Process, None] = dict.fromkeys([self._root] if self._target.root_is_job else [])
         processes |= dict.fromkeys(self._below(self._root))
-        # Without a subreaper (macOS), orphans are no longer below the root, but were.
+        # Without a subreaper (macOS), orphans are not below the root any more: members stay members.
         for member in list(self._members.values()):
             if member.process not in processes and member.process.is_running():
                 processes |= dict.fromkeys([member.process, *self._below(member.process)])
@@ -209,7 +210,7 @@ class PsutilSource:
             return []  # it ended
 
     def _read_shepherd(self) -> None:
-        """A shepherd is no part of the job, but inherits the accounts of all it waited for."""
+        """Read the CPU time of the processes that a shepherd waited for; the shepherd itself is not part of the job."""
         if self._target.root_is_job:
             return
         try:
@@ -219,7 +220,7 @@ class PsutilSource:
         self._shepherd = Account(0, children, children, (children,))
 
     def _read(self, member: _Member) -> bool:
-        """Read it again; False when it has ended, and then it is left unchanged."""
+        """Read a process again; False if it has ended: its figures are then those last read."""
         process, psutil = member.process, self._psutil
         try:
             with process.oneshot():
@@ -237,7 +238,7 @@ class PsutilSource:
         except psutil.NoSuchProcess:
             return False
         except psutil.AccessDenied:
-            pass  # another user's, on macOS: a member without figures
+            pass  # another user's process, on macOS: a member without figures
         return True
 
     def _cmd(self, process: Process) -> str:
@@ -251,7 +252,7 @@ class PsutilSource:
         return command_text(line.encode(errors="surrogateescape"))
 
     def _pss(self, alive: list[_Member]) -> list[int]:
-        """PSS of every process; empty when one of them cannot be read, or it would cost too much now."""
+        """PSS of every process; empty if one of them cannot be read, or reading would cost too much now."""
         if not self._allowance.covers(self._pss_cost):
             return []
         began = time.monotonic()

@@ -25,7 +25,7 @@ ENERGY = _counter(
 
 _KEYS = {"package": PACKAGE.key, "core": CORE.key, "dram": DRAM.key}
 _SHARED_OUT = ("package", "dram")
-"""What the job has its share of. The cores are part of a package, and `psys` has all of them and more."""
+"""The kinds of which the job is charged its share. Cores are part of a package; `psys` includes all these and more."""
 
 
 class RaplCollector:
@@ -51,7 +51,7 @@ def _zones(machine: Machine) -> list[Zone]:
 
 
 def _read(zones: list[Zone]) -> list[int]:
-    """NoData, with what helps, when they may not be read."""
+    """The counters of the zones. Raises NoData, with what to do about it, if they may not be read."""
     try:
         return [read_microjoules(zone) for zone in zones]
     except PermissionError as error:
@@ -65,7 +65,7 @@ def _read(zones: list[Zone]) -> list[int]:
 
 class RaplSource:
     def __init__(self, target: Target, zones: list[Zone]) -> None:
-        """NoData when the counters may not be read."""
+        """Raises NoData if the counters may not be read."""
         self._zones = zones
         self._last = _read(zones)
         self._share = JobShare(target)

@@ -1,4 +1,4 @@
-"""The processes of a job one by one: all that run, and of the ended ones the costliest."""
+"""The processes of a job one by one: all that run, and the costliest of those that ended."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class EndedProcesses:
 
 
 def end_between(lived: float, gone: float, *, announced: bool = False) -> float:
-    """When a process ended that was alive at `lived` and had ended by the look at `gone`.
+    """The estimated end of a process that was alive at the look at `lived` and had ended at the look at `gone`.
 
-    The kernel records no time of the end. It may lie anywhere between two looks at moments of the meter's
-    choice: then the middle is at most half the gap off, and right on average. A look that was caused
-    by an end is different: the main process ended just then, and often because the last of its
-    children did. Then the later look is the better estimate.
+    The kernel does not record when a process ends. If the meter chose the moments of both looks, the end may lie
+    anywhere between them: the middle is at most half the gap off, and right on average. With `announced`, the
+    later look was caused by the end of the main process, which often ends because the last of its children
+    did: then the later look is the better estimate.
     """
     return gone if announced else (lived + gone) / 2
 
@@ -53,7 +53,7 @@ class _Entry:
     def __init__(self, process: Process, since: float) -> None:
         self.process = process
         self.stat: Stat | None = None  # as of the last look
-        self.looks = 0  # at which it had done something, up to two
+        self.looks = 0  # the number of looks at which it had done something, up to two
         self.comm = b""
         self.cmd = ""
         self.rss_peak = 0
@@ -63,14 +63,14 @@ class _Entry:
 
 
 def _boot_time() -> float:
-    """Seconds since boot: the clock of a process's start."""
+    """Seconds since boot, the clock of the start times of processes."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Roster:
-    """Bounded by the processes that run: ended ones are stored as the costliest and a sum.
+    """The processes of one job. Its size is bounded by those that run: of ended ones it has the costliest and a sum.
 
-    Times and CPU are those of the measurement: what a process did before it began is left out.
+    Times and CPU time are those of the measurement: what a process did before the measurement began is left out.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Roster:
         redact: Callable[[list[str]], list[str]] = list,
         clock: Callable[[], float] = _boot_time,
     ) -> None:
-        """`names` are command lines by pid that need not be read; the end of `announced` is reported as it happens.
+        """`names` are command lines by pid that need not be read; the end of pid `announced` is reported as it happens.
 
         `redact` is applied to command lines that are read.
         """
@@ -91,7 +91,7 @@ class Roster:
         self._announced = announced
         self._redact = redact
         self._clock = clock
-        self._began = self._lived = clock()  # everyone in `_live` that has not ended was alive at `_lived`
+        self._began = self._lived = clock()  # all in `_live` that have not ended were alive at `_lived`
         self._live: dict[Identity, _Entry] = {}
         self._ended = EndedProcesses()
 
@@ -102,7 +102,7 @@ class Roster:
             entry.base = entry.process.stat.user + entry.process.stat.system
 
     def nothing_ran(self) -> None:
-        """No process of the job ran since the last look: none ended."""
+        """Note that no process of the job ran since the last look: none ended."""
         self._lived = self._clock()
 
     def update(self, present: list[Process], vanished: list[Process]) -> None:
@@ -126,7 +126,7 @@ class Roster:
             elif entry.cmd.startswith("[") and stat.user + stat.system > 0:
                 entry.cmd = self._read_cmd(process, few=True)
             elif entry.looks == 1 and process.holds_memory and len(self._live) <= _FEW:
-                # A fork of a program that executed the same one, with other arguments: the name does not show it.
+                # A fork may have executed the same program with other arguments: the name does not show that.
                 words = self._read_cmd(process, few=True)
                 entry.cmd = entry.cmd if words.startswith("[") else words  # it may have just ended
             entry.looks += entry.looks < 2
@@ -140,7 +140,7 @@ class Roster:
         self._lived = now
 
     def _read_cmd(self, process: Process, *, few: bool) -> str:
-        """The command line; for one of many processes that did nothing so far, the name."""
+        """The command line; if there are many processes, and this one has used no CPU time so far, its name."""
         pid = process.identity.pid
         if pid in self._names:
             return self._names[pid]

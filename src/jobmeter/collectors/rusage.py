@@ -25,7 +25,7 @@ MAXRSS = Measurement(
 )  # fmt: skip
 
 _NOISE = 1.1
-"""A maximum this close to the launcher's size is the launcher's own."""
+"""A maximum of at most this many times the launcher's size is the launcher's own."""
 
 
 class RusageCollector:

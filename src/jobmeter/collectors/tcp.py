@@ -1,4 +1,4 @@
-"""tcp_: what the TCP connections of the job's processes sent and received, where it has no network of its own."""
+"""tcp_: bytes that TCP connections of the job's processes sent and received, if it has no network of its own."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class TcpCollector:
     def open(self, target: Target, wanted: frozenset[str]) -> TcpSource:
         self.check(target.machine)
         if target.own_network or target.container is not None:
-            raise NoData("the job has a network of its own, which is counted there")
+            raise NoData("the job has its own network, which netns_* and container_* count")
         return TcpSource(target)
 
 
 class TcpSource:
-    """A connection that was opened and closed between two samples is not seen: the figures are at least that."""
+    """Figures are `at least`: a connection that was opened and closed between two readings is not seen."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._machine = target.machine
         self._tree = Tree(self._machine, target.root, None if target.root_is_job else target.main)
         self._allowance = Allowance(share=0.01, at_first=0.01)
-        self._last: dict[int, Connection] = {}  # by inode: they are numbered on
+        self._last: dict[int, Connection] = {}  # by inode: new sockets get new numbers
         self._before: dict[int, Connection] = {}
         if target.root_is_job:
             self._look()
@@ -60,7 +60,7 @@ class TcpSource:
         return self._totals()
 
     def peek(self, moment: Moment) -> Readings:
-        """Short connections are seen only so."""
+        """The same as `read`: short connections are seen only between samples."""
         return self.read(moment)
 
     def _look(self) -> None:

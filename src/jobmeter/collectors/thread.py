@@ -55,7 +55,7 @@ class _Thread:
 
     def __init__(self, pid: int, reading: ThreadReading, base: ThreadReading | None) -> None:
         self.pid = pid
-        self.base = base  # as the measurement began; None: it is younger
+        self.base = base  # as the measurement began; None if the thread is younger
         self.last = reading
         self.cores: dict[int, None] = {}
         self.migrations = 0
@@ -63,7 +63,7 @@ class _Thread:
         self.is_present = True
 
     def update(self, reading: ThreadReading, now: float) -> float:
-        """Take another reading; returns its CPU in percent since the one before."""
+        """Take another reading; return the CPU use of the thread in percent since the one before."""
         grown, elapsed = reading.run_ns - self.last.run_ns, now - self.read_at
         self.migrations += reading.core != self.last.core
         self.cores[reading.core] = None
@@ -102,22 +102,18 @@ class ThreadSource:
         return readings
 
     def _look(self, *, is_first: bool = False) -> float | None:
-        """Read every thread; returns the CPU of the busiest, in percent."""
+        """Read every thread; return the CPU use of the busiest, in percent."""
         self._tree.refresh()
         for thread in self._threads.values():
             thread.is_present = False
         rates = [
             rate
-            for process in self._processes()
+            for process in self._tree.running(with_root=self._target.root_is_job)
             for rate in self._read(process, is_first=is_first)
         ]  # fmt: skip
         for key in [key for key, thread in self._threads.items() if not thread.is_present]:
             self._end(self._threads.pop(key))
         return max(rates, default=None)
-
-    def _processes(self) -> list[Process]:
-        rooted = [self._tree.root] if self._target.root_is_job and self._tree.root.alive else []
-        return [*rooted, *self._tree.running()]
 
     def _read(self, process: Process, *, is_first: bool) -> list[float]:
         rates, pid, now = [], process.identity.pid, time.monotonic()
@@ -132,7 +128,7 @@ class ThreadSource:
                 continue
             key = process.identity, thread_id
             known = self._threads.get(key)
-            # Numbers of threads are reused: one with less CPU time than before is another.
+            # Thread ids are reused: one with less CPU time than before is another thread.
             if known is not None and reading.run_ns < known.last.run_ns:
                 self._end(self._threads.pop(key))
                 known = None

@@ -1,7 +1,7 @@
-"""Where the jobs of a workflow run: on this machine, or through a scheduler that is already there.
+"""Engines run the jobs of a workflow: on this machine, or through a scheduler that already runs.
 
-An engine is one file that keeps to `contract`, and one line in BUILTIN; or a package with an entry point in the group
-`jobmeter.engines`.
+To add an engine, write one file that implements `contract` and one line in BUILTIN; or, in another package, an entry
+point in the group `jobmeter.engines`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUILTIN = {
     "celery": "jobmeter.engines.celery.engine:CeleryEngine",
     "ray": "jobmeter.engines.ray.engine:RayEngine",
 }
-"""Name → class, which is called with the values of the engine's options. Imported when used."""
+"""Name → class, imported when used. The class is called with the values of the engine's options."""
 
 DEFAULT = "local"
 
@@ -34,7 +34,7 @@ class EngineReport(NamedTuple):
 
 
 def load_engine(name: str, options: Mapping[str, str] = {}) -> Engine:
-    """The engine of this name. UsageError when there is none, or it is broken."""
+    """The engine of this name. Raises UsageError if there is none, or if it is broken."""
     if name in BUILTIN:
         module, _, attribute = BUILTIN[name].partition(":")
         engine: Engine = getattr(importlib.import_module(module), attribute)(options)

@@ -1,4 +1,4 @@
-"""Which GPUs of a machine are whose."""
+"""Assigns the GPUs of a machine to jobs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 
 class Devices:
-    """Gives GPUs to jobs. How many there are is minded by whoever starts the tasks."""
+    """Reserves GPUs for jobs. The caller makes sure that no more GPUs are taken than exist."""
 
     def __init__(self, visible: str) -> None:
-        """`visible` is our own CUDA_VISIBLE_DEVICES: of those that we were given, jobs get some."""
+        """`visible` is CUDA_VISIBLE_DEVICES of this process: jobs get GPUs of that list."""
         self._names = [name for name in visible.split(",") if name]
         self._free: list[int] = []
         self._following = 0
         self._lock = threading.Lock()
 
     def take(self, count: int) -> list[int]:
-        """The lowest numbers that are nobody's."""
+        """Reserve `count` GPUs: the lowest free numbers."""
         with self._lock:
             while len(self._free) < count:
                 heapq.heappush(self._free, self._following)
@@ -31,5 +31,5 @@ class Devices:
                 heapq.heappush(self._free, device)
 
     def name(self, device: int) -> str:
-        """What CUDA calls it."""
+        """The name of the GPU in CUDA_VISIBLE_DEVICES."""
         return self._names[device] if device < len(self._names) else str(device)

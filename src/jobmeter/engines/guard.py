@@ -1,9 +1,9 @@
 """Ends the jobs of a workflow whose runner was killed.
 
-A process of its own that reads from its stdin, line by line, which jobs came (`+SHEPHERD MAIN GROUP`:
-two pids, and the directory of its cgroup if it has one) and went (`-SHEPHERD`), and that there are
-containers (`c`). The runner's last word is `.`; a stdin that ends without it means that the runner is
-gone, and what is left of its jobs is ended.
+The guard is a separate process. It reads lines from its stdin: a job starts (`+SHEPHERD MAIN GROUP`: two pids,
+and the directory of the job's cgroup if it has one), a job has ended (`-SHEPHERD`), some jobs run in containers
+(`c`). The last line of the runner is `.`. If stdin ends without it, the runner was killed, and the guard ends
+what is left of its jobs.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ DETACH = "--detach"
 
 
 class Guard:
-    """The runner's side: `add` a job before it runs, `remove` it when it is over. Any thread may."""
+    """The runner's side: `add` a job before it runs, `remove` it when it has ended. Any thread may call them."""
 
     def __init__(self, *, detached: bool = False) -> None:
-        """`detached`: it is no child of this process, whose children others may kill when it ends, as Ray does."""
+        """`detached`: the guard is not our child. Some programs, as Ray, kill the children of a process that ends."""
         self._process = subprocess.Popen(
             [sys.executable, "-S", "-E", __file__, *([DETACH] if detached else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            # Not in our group: Ctrl-C, or the kill of a whole group, must not end it before us.
+            # Not in our process group: Ctrl-C, or a kill of the whole group, must not end the guard before us.
             start_new_session=True,
         )
         if detached:
-            self._process.wait()  # the guard is a child of that one
+            self._process.wait()  # it forks the guard, and exits
 
     def add(self, shepherd: int, main: int, group: str | None = None) -> None:
         self._say(f"+{shepherd} {main} {group or ''}\n")
@@ -49,7 +49,7 @@ class Guard:
         self._say(f"-{shepherd}\n")
 
     def mind_containers(self) -> None:
-        """Some jobs run in containers, which are no children of ours."""
+        """Report that some jobs run in containers, which are not our child processes."""
         self._say("c\n")
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class Guard:
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it was killed: `resume` ends what is left
+        with contextlib.suppress(OSError):  # the guard was killed: `resume` ends what is left
             # Shorter than PIPE_BUF, so lines of several threads stay whole.
             os.write(self._process.stdin.fileno(), line.encode())
 
@@ -69,11 +69,11 @@ class Left(NamedTuple):
     """What a runner left behind."""
 
     jobs: set[LeftJob]
-    containers: bool  # there may be some
+    containers: bool  # whether containers may be left
 
 
 def watch(lines: Iterable[str]) -> Left:
-    """What was left when the lines ended; nothing after the last word."""
+    """Read all lines, and return what the runner left: nothing if its last line is `.`."""
     left: dict[int, LeftJob] = {}
     containers = False
     for line in lines:
@@ -90,7 +90,7 @@ def watch(lines: Iterable[str]) -> Left:
 
 
 def _job(shepherd: int, main: int, group: str) -> LeftJob:
-    # A shepherd that was killed already began no later than what is left of its job.
+    # If the shepherd was killed already, its start is unknown: 0 is no later than the start of what is left of its job.
     began = identity_of(THIS_MACHINE, shepherd) or Identity(shepherd, 0)
     return LeftJob(began, identity_of(THIS_MACHINE, main), group or None)
 
@@ -100,7 +100,7 @@ def main() -> None:
         os._exit(0)
     left = watch(sys.stdin)
     if left.containers:
-        # Found by their labels. Without -S: the client of the engines is no part of the standard library.
+        # They are found by their labels. Without -S: the client of container runtimes is not in the standard library.
         path = [sys.path[0], *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
         cleaning = subprocess.Popen([sys.executable, "-m", "jobmeter", "doctor", "--clean"], env=environment)

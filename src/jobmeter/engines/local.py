@@ -37,11 +37,11 @@ from jobmeter.session.command import own_environment
 
 
 class LocalEngine:
-    """Any number of tasks at a time; whoever starts them sees to it that they fit."""
+    """Runs any number of tasks at a time. The caller makes sure that they fit on this machine."""
 
     options: Sequence[EngineOption] = ()
     capabilities = Capabilities()
-    is_in_a_worker = False  # of another program, which kills the children of its workers
+    is_in_a_worker = False  # True: in a worker of another program, which kills the children of its workers
 
     def __init__(self, options: Mapping[str, str] = {}) -> None:
         """It has no options."""
@@ -52,7 +52,7 @@ class LocalEngine:
         self._runs: dict[int, TaskRun] = {}
         self._levels: dict[int, Mapping[str, Value]] = {}
         self._cancelled = self._at_once = False
-        self._cancelled_tasks: set[int] = set()  # that no thread had begun to run
+        self._cancelled_tasks: set[int] = set()  # cancelled before a thread began to run them
         self._receiver: Receiver
         self._guard: Guard
 
@@ -69,10 +69,10 @@ class LocalEngine:
     def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self._descriptors = Descriptors()
-        # Threads are made as tasks come and used again; each only waits.
+        # Threads are started as tasks come, and reused. Each only waits for its job.
         self._threads = ThreadPoolExecutor(self._descriptors.jobs, thread_name_prefix="jobmeter-task")
         try:
-            self._threads.submit(int)  # so that there is one, whatever comes
+            self._threads.submit(int)  # so that there is one thread, even if no more can be started later
             self._guard = Guard(detached=self.is_in_a_worker)
         except (OSError, RuntimeError) as error:
             self._threads.shutdown(wait=False)
@@ -80,7 +80,7 @@ class LocalEngine:
             raise LaunchError(f"no job can be started here: {error}") from None
 
     def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
-        """What still runs here is ended: nobody measured it meanwhile."""
+        """End what still runs on this machine: it has not been measured since its runner was killed."""
         here = [task.token for task in tasks if task.token.get("host") == os.uname().nodename]
         for host in sorted({str(task.token.get("host")) for task in tasks} - {os.uname().nodename}):
             self._receiver.warn(f"jobs that a killed runner may have left on {host} can only be ended there")
@@ -92,8 +92,8 @@ class LocalEngine:
 
     def start(self, task: Task) -> None:
         with self._lock:
-            self._cancelled_tasks.discard(task.number)  # an earlier attempt
-        # When the system gives us no further thread, the task waits for one of those there are.
+            self._cancelled_tasks.discard(task.number)  # an earlier attempt was cancelled
+        # If the system allows no further thread, the task waits for an existing one.
         with contextlib.suppress(RuntimeError):
             self._threads.submit(self._run, task)
 
@@ -112,7 +112,7 @@ class LocalEngine:
         return dict(self._levels)
 
     def journal_of(self, task: Task) -> RunJournal:
-        """What takes the lines of the task's journal."""
+        """The journal that takes the lines of this task."""
         return self._receiver.journal
 
     def close(self) -> None:
@@ -121,10 +121,10 @@ class LocalEngine:
         self._descriptors.restore()
 
     def _run(self, task: Task) -> None:
-        """One attempt. Whatever happens, its end is reported: the runner waits for it."""
+        """Run one attempt. Its end, or a failure of the engine, is always reported: the runner waits for it."""
         try:
             ended = self._run_task(task)
-        except Exception as error:  # noqa: BLE001 - nobody would ever look at what a thread of the pool raises
+        except Exception as error:  # noqa: BLE001 - an exception in a thread of the pool would go unnoticed
             self._receiver.broke(error)
         else:
             self._receiver.ended(ended)
@@ -172,7 +172,7 @@ class LocalEngine:
 
 
 def _token(launched: LaunchedJob) -> Token:
-    """Pids are reused: with start times it is known later whether these processes still live."""
+    """The token of a job. Pids are reused: with the start times it can be checked whether these processes still run."""
     token: Token = {"host": os.uname().nodename}
     for name, pid in (("shepherd", launched.shepherd), ("main", launched.main)):
         if (identity := identity_of(THIS_MACHINE, pid)) is not None:
@@ -181,6 +181,6 @@ def _token(launched: LaunchedJob) -> Token:
 
 
 def left_job(token: Token) -> LeftJob:
-    """The job that a token is of, if it has a shepherd."""
+    """The job of a token, which must have a shepherd."""
     main = Identity(*token["main"]) if "main" in token else None
     return LeftJob(Identity(*token["shepherd"]), main, token.get("group"))

@@ -10,7 +10,7 @@ from jobmeter.kernel.machine import THIS_MACHINE, Machine
 
 
 def machine_capacity(machine: Machine = THIS_MACHINE) -> Capacity:
-    """What this machine has and the cgroups around us allow."""
+    """What this machine has, within the limits of the cgroups that this process is in."""
     return Capacity(cpus_allowed(machine), memory_allowed(machine), gpu_count(machine))
 
 

@@ -29,7 +29,7 @@ _METHODS = ("check", "capacity", "open", "recover", "start", "cancel", "levels",
 
 
 def plugin_names() -> dict[str, Entry]:
-    """The engines of other packages by name; of two of one name, the first found."""
+    """The engines of other packages by name. If two have the same name, the first found is used."""
     from importlib.metadata import entry_points
 
     try:
@@ -41,7 +41,7 @@ def plugin_names() -> dict[str, Entry]:
 
 
 def load_plugin(entry: Entry, options: Mapping[str, str]) -> Engine:
-    """The engine that an entry point names. UsageError when it is broken."""
+    """The engine that an entry point names. Raises UsageError if it is broken."""
     module, _, attribute = entry.value.partition("[")[0].strip().partition(":")
     subject = f"engine {entry.name} of {entry.package}"
     try:
@@ -54,19 +54,19 @@ def load_plugin(entry: Entry, options: Mapping[str, str]) -> Engine:
     except Exception as error:  # noqa: BLE001 - it is not our code
         raise UsageError(f"{subject} cannot be used: {in_words(error)}") from None
     except SystemExit:
-        raise UsageError(f"{subject} cannot be used: it wants to exit") from None
+        raise UsageError(f"{subject} cannot be used: it called sys.exit while it was loaded") from None
 
 
 class PluginEngine:
-    """An engine of another package, whose faults are errors in one line."""
+    """An engine of another package. Its exceptions become errors of one line."""
 
     def __init__(self, engine: Any, subject: str) -> None:
-        """UsageError when it lacks something of the contract."""
+        """Raises UsageError if the engine lacks a part of the contract."""
         missing = [name for name in _METHODS if not callable(getattr(engine, name, None))]
         if missing:
             raise UsageError(f"{subject} cannot be used: it has no method {missing[0]!r}")
         if not isinstance(getattr(engine, "capabilities", None), Capabilities):
-            raise UsageError(f"{subject} cannot be used: its capabilities are no Capabilities")
+            raise UsageError(f"{subject} cannot be used: its capabilities are not a Capabilities object")
         self.options: Sequence[EngineOption] = tuple(getattr(engine, "options", ()))
         self.capabilities: Capabilities = engine.capabilities
         self._engine: Engine = engine
@@ -95,7 +95,7 @@ class PluginEngine:
     def levels(self) -> Mapping[int, Mapping[str, Value]]:
         try:
             return self._engine.levels()
-        except Exception:  # noqa: BLE001 - the display can do without
+        except Exception:  # noqa: BLE001 - the display works without levels
             return {}
 
     def close(self) -> None:

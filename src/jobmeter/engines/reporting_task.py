@@ -1,7 +1,7 @@
-"""What becomes of a task that runs far from its runner, as reports: on the side where it runs, and on the runner's.
+"""Reports about a task that runs elsewhere than its runner: the side that sends them, and the runner's side.
 
-A report is a list: `begin` and `append` are lines of the task's journal, `output` is a piece of what it wrote, `ended`
-is its end. How reports travel is the engine's own.
+A report is a list that begins with its kind: `begin` and `append` have lines of the task's journal, `output` a piece of
+what it wrote, `ended` its end. Each engine has its own way to send reports.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _CHUNK = 256 * 1024
 
 
 class ReportingTask(ABC):
-    """A task where it runs. It is the journal of the task, too. An engine says how to `report`."""
+    """A task, on the machine that runs it. It is also the journal of the task. Engines implement `report`."""
 
     path = ""
     failed: str | None = None
 
     def __init__(self, task: Task, marker: Marker) -> None:
         self.task = task
-        self.abandoned: str | None = None  # why it is given up here: then it is lost, and may run elsewhere
+        self.abandoned: str | None = None  # why this machine gave it up: it is reported as lost, and may run elsewhere
         self._marker = marker
         self._folder: str | None = None  # for its output, if that must be sent
         self._read: dict[str, int] = {"stdout": 0, "stderr": 0}
@@ -60,7 +60,7 @@ class ReportingTask(ABC):
             self.report(["append", run_id, lines])
 
     def send_output(self) -> None:
-        """Send what the job wrote since the last time. The end of the job may come while another thread does so."""
+        """Send what the job wrote since the last call. Any thread may call it, also while the job ends."""
         if self._folder is None:
             return
         with self._reading:
@@ -75,7 +75,7 @@ class ReportingTask(ABC):
                 self._read[stream] += len(piece)
 
     def end(self, ended: Ended) -> None:
-        """Report the end, which is the last report."""
+        """Report the end of the task. This is the last report."""
         self.send_output()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -86,7 +86,7 @@ class ReportingTask(ABC):
 
 
 class ReportedTask:
-    """A task on the runner's side: takes what is reported of it."""
+    """A task on the runner's side: takes the reports about it."""
 
     def __init__(self, number: int, logs: Mapping[str, str]) -> None:
         """`logs` are the paths of stdout and stderr."""
@@ -94,7 +94,7 @@ class ReportedTask:
         self.logs = logs
 
     def take(self, report: list[Any], journal: RunJournal) -> None:
-        """Take lines of the journal, or output."""
+        """Write the lines of a report to the journal, or its output to the log."""
         kind, *content = report
         if kind == "begin":
             journal.begin(*content)
@@ -104,7 +104,7 @@ class ReportedTask:
             self._write(*content)
 
     def _write(self, stream: str, offset: int, piece: bytes) -> None:
-        """Output of the job, at its place: pieces that come again change nothing."""
+        """Write output of the job at its offset: a piece that comes twice changes nothing."""
         path = self.logs[stream]
         descriptor = open_or_create(path, access_like(os.path.dirname(path)), os.O_WRONLY)
         try:

@@ -1,4 +1,4 @@
-"""Whether another machine has the same files as the runner: one that the runner made can be read there."""
+"""Tests whether another machine has the same files as the runner: whether it can read a file that the runner made."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import uuid
 from collections.abc import Sequence
 
 Marker = Sequence[str]
-"""The path of a file, and what is in it."""
+"""The path of the runner's file, and its content."""
 
 
 class MarkerFile:
-    """The runner's file. It is made when it is first needed."""
+    """The runner's file. It is created when it is first needed."""
 
     def __init__(self) -> None:
         self._marker = ("", "")
 
     def made_in(self, directory: str) -> tuple[str, str]:
-        """The marker; the first caller says where."""
+        """The marker. Its file is in the directory of the first call."""
         if not self._marker[0]:
             content = uuid.uuid4().hex
             path = os.path.join(directory, f".jobmeter-{content[:8]}")
@@ -34,7 +34,7 @@ class MarkerFile:
 
 
 def has_same_files(marker: Marker) -> bool:
-    """Whether the paths of whoever made the marker are the same files here."""
+    """Whether the paths of the runner that made the marker are the same files here."""
     path, content = marker
     try:
         with open(path, encoding="ascii") as file:

@@ -1,7 +1,7 @@
 """Runs one task on this machine, with launcher, meter and journal.
 
-For the local engine, and for the workers of engines whose tasks run elsewhere: `on_sample` and the journal are then
-what sends the figures back.
+Used by the local engine, and by the workers of engines whose tasks run on other machines: there, `on_sample` and the
+journal send the figures back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TaskRun:
-    """`run` it in one thread; `cancel` may be called from any, before it as well."""
+    """One task. Call `run` in one thread; `cancel` may be called from any thread, also before `run`."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class TaskRun:
         on_sample: Callable[[Sample], None] = ignore,
         before_exec: Callable[[LaunchedJob], None] = ignore,
     ) -> None:
-        """`environment` is what that of the task is added to, `devices` are the GPUs that are its own."""
+        """The environment of the task is added to `environment`. `devices` are the GPUs reserved for the task."""
         self.task = task
         self._journal = journal
         self._environment = environment
@@ -59,7 +59,7 @@ class TaskRun:
         self._cancelled = self._at_once = False
 
     def run(self) -> Ended:
-        """Run the task to its end. Raises only when not even a failure can be recorded."""
+        """Run the task to its end. Raises an exception only if not even a failure can be recorded."""
         if self._cancelled:
             return self._never_started(Outcome(Status.CANCELLED))
         try:
@@ -68,11 +68,11 @@ class TaskRun:
             return self._refused(error)
         except OSError as error:
             return self._refused(JobmeterError(f"{error.filename or self.task.name}: {error.strerror}"))
-        except Exception as error:  # noqa: BLE001 - what goes wrong with one job is not the others' concern
+        except Exception as error:  # noqa: BLE001 - a failure of one job must not affect the others
             return self._refused(JobmeterError(f"{type(error).__name__}: {error}"))
 
     def cancel(self, *, at_once: bool = False) -> None:
-        """End it, or do not start it; `at_once` skips SIGTERM."""
+        """End the task, or do not start it; `at_once` skips SIGTERM."""
         with self._lock:
             self._cancelled = True
             self._at_once = self._at_once or at_once
@@ -83,7 +83,7 @@ class TaskRun:
     def _end(self, session: Session) -> None:
         try:
             session.stop(at_once=self._at_once)
-        except OSError as error:  # there is no descriptor left: the others must end too
+        except OSError as error:  # no file descriptor is left: the other jobs must still be ended
             self._warn(f"a job could not be ended: {error}")
 
     def _run_to_the_end(self) -> Ended:
@@ -126,13 +126,13 @@ class TaskRun:
             heeds_sigterm=task.heeds_sigterm,
             orphans="end",
             outputs=task.outputs,
-            # Ctrl-C is for whoever runs the workflow. The jobs are then cancelled, and it is known that they were.
+            # Ctrl-C is for the runner of the workflow. It then cancels the jobs, and so they count as cancelled.
             own_session=True,
         )
         return LaunchedCommand(job, before_exec=self._before_exec)
 
     def _container(self, fields: dict[str, Any], streams: Streams) -> JobControl:
-        # Imported by those who have containers.
+        # Imported only if there are containers.
         from jobmeter.launch.container.spec import Gpus, options_from
         from jobmeter.session.container import LaunchedContainer
         from jobmeter.session.container_job import ContainerJob
@@ -146,7 +146,7 @@ class TaskRun:
         return LaunchedContainer(job)
 
     def _refused(self, error: JobmeterError) -> Ended:
-        """A job that could not start has failed, as it would in a shell; its stderr says why."""
+        """The end of a job that could not start. It has failed, as it would in a shell; its stderr has the reason."""
         code = error.exit_code if isinstance(error, (CommandNotFound, CommandNotExecutable)) else 125
         try:
             access = access_like(os.path.dirname(self.task.stderr))
@@ -154,7 +154,7 @@ class TaskRun:
             with open(descriptor, "a", encoding="utf-8") as file:
                 file.write(f"jobmeter: {error}\n")
         except OSError:
-            pass  # it is reported with the end of the task, too
+            pass  # the reason is reported with the end of the task, too
         return self._never_started(Outcome(Status.FAILED, code), str(error))
 
     def _never_started(self, outcome: Outcome, why: str | None = None) -> Ended:
@@ -173,27 +173,27 @@ def measure_options(task: Task, journal: RunJournal | None) -> MeasureOptions:
         measurements=measure.measurements,
         keep_windows=measure.keep_windows,
         redact=measure.redact,
-        store=None if journal is None else "",  # the journal knows where it is
+        store=None if journal is None else "",  # the journal knows its own path
         journal=journal,
         metric_files=MetricFiles(_metric_log(task), task.metrics),
     )
 
 
 def _metric_log(task: Task) -> str:
-    """Where `jobmeter metric` writes in this job: beside its output."""
+    """The file that `jobmeter metric` writes to in this job, next to its output."""
     return f"{task.stdout}.metrics"
 
 
 def unmeasured_record(
     task: Task, outcome: Outcome, journal: RunJournal | None = None, meter: Meter | None = None
 ) -> Record:
-    """The record, which is journalled too, of a task of which nothing was seen but how it ended."""
+    """The record of a task of which only the outcome is known. It is written to the journal, too."""
     measuring = Measuring(measure_options(task, journal), meter=meter)
     return measuring.record_unstarted(task.command, task.directory or present_directory(), task.requirement, outcome)
 
 
 def _missing_output(record: Record, directory: str | None) -> str | None:
-    """Why a job failed that ended well."""
+    """Why a job failed that itself ended well: the output file that it did not make. None if there is no such file."""
     missing = record["provenance"].get("missing_outputs")
     if not missing:
         return None

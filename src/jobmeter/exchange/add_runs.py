@@ -19,14 +19,14 @@ from jobmeter.store.index.tables import job_metadata
 
 _RUNS_AT_ONCE = 5_000
 _OFTEN = 500
-"""Runs between two looks at how far a file was read."""
+"""Runs between two reports of progress."""
 _IDS_AT_ONCE = 500
-"""SQLite takes no more than 999 values in a query, in the versions before 3.32."""
+"""SQLite before 3.32 takes no more than 999 values in a query."""
 
 
 @dataclass
 class ImportCounts:
-    """How many runs of a subject were added, known, unusable or unfinished so far."""
+    """How many runs of a file or directory were added, in the store already, unusable or unfinished so far."""
 
     new: int = 0
     known: int = 0
@@ -35,9 +35,9 @@ class ImportCounts:
 
 
 def items(file: InputFile, progress: Callable[[str], None] = lambda _: None) -> Items:
-    """The items of a file, all of which were read and validated once: nothing is stored before that.
+    """The items of a file. All of them are read and validated before the first is returned, to be stored.
 
-    UsageError for a file that cannot be read at all.
+    Raises UsageError if the file cannot be read at all.
     """
     opened = file.open()
     contents = _shown(_read(file, opened), file, opened, progress)
@@ -59,7 +59,7 @@ def _read(file: InputFile, opened: BinaryIO) -> Items:
 
 
 def _shown(contents: Items, file: InputFile, opened: BinaryIO, progress: Callable[[str], None]) -> Items:
-    """The items, with how far the file was read so far."""
+    """Pass on the items, and report how much of the file was read so far."""
     size = os.fstat(opened.fileno()).st_size
     for number, item in enumerate(contents, start=1):
         if number % _OFTEN == 0:
@@ -76,7 +76,7 @@ class Adding:
         self._waiting: dict[str, tuple[ForeignRun, ImportCounts]] = {}
 
     def add(self, contents: Items, counts: ImportCounts) -> None:
-        """Add the runs of a file; some of them are stored with those of the next file, or by `finish`."""
+        """Add the runs of a file. The last of them are stored only with those of the next file, or by `finish`."""
         for item in contents:
             if isinstance(item, UnusableRow):
                 counts.unusable += 1
@@ -91,7 +91,7 @@ class Adding:
                     self.finish()
 
     def finish(self) -> None:
-        """Store what is waiting."""
+        """Store the runs that are still waiting."""
         if not self._waiting:
             return
         known_ids = _known(self._store, list(self._waiting))
@@ -109,7 +109,7 @@ class Adding:
 
 
 def _known(store: Store, ids: list[str]) -> set[str]:
-    """Those of the runs that the store has."""
+    """Those of the ids that the store has already."""
     stored_ids: set[str] = set()
     for begin in range(0, len(ids), _IDS_AT_ONCE):
         these = job_metadata.c.job_id.in_(ids[begin : begin + _IDS_AT_ONCE])

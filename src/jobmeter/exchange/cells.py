@@ -1,4 +1,4 @@
-"""Values as other tools write them, read strictly: what cannot be true is refused, never guessed."""
+"""Parses values as other tools write them, strictly: a value that cannot be true is refused, never guessed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ MOST_COUNT = 1e18
 MOST_PERCENT = 1e8
 _YEAR_2200 = 7258118400.0  # seconds since 1970
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})(\.\d+)?")
+_ENERGY = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)", re.IGNORECASE)
+_DECIMAL = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -23,18 +25,18 @@ class BadCell(Exception):
 
 
 def number(text: str, what: str, most: float = MOST_COUNT) -> float:
-    """The number that `text` is, from 0 to `most`."""
+    """The number in `text`, from 0 to `most`. Raises BadCell if it is not one, as all functions here do."""
     if not _PLAIN.fullmatch(text.strip()):
         raise BadCell(f"{what} {text!r} is not a number")
     return checked(float(text), what, most, text)
 
 
 def checked(value: object, what: str, most: float = MOST_COUNT, written: str | None = None) -> float:
-    """`value` as a number from 0 to `most`: of JSON, or computed from what was `written`."""
+    """`value` if it is a number from 0 to `most`. It is a value of JSON, or was computed from the text `written`."""
     shown = value if written is None else written
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise BadCell(f"{what} {shown!r} is not a number")
-    # A whole number may be too large for a float, which `isfinite` needs.
+    # For floats only: `isfinite` converts to float, for which an int may be too large.
     if (isinstance(value, float) and not math.isfinite(value)) or value < 0:
         raise BadCell(f"{what} {shown!r} is not a number from 0 up")
     if value > most:
@@ -59,6 +61,14 @@ def amount(text: str, what: str) -> int:
         raise BadCell(f"{what} {text!r} is not an amount of bytes") from None
 
 
+def joules(text: str, what: str) -> int:
+    """Joules as `sacct` writes them: there the letters are powers of 1000, but those of bytes are powers of 1024."""
+    match = _ENERGY.fullmatch(text.strip())
+    if match is None:
+        raise BadCell(f"{what} {text!r} is not an amount of energy")
+    return round(checked(float(match[1]) * _DECIMAL[match[2].upper()], what, MOST_COUNT, text))
+
+
 def clock(text: str, what: str) -> float:
     """Seconds of `[days-]hours:minutes:seconds[.fraction]` or `minutes:seconds[.fraction]`."""
     match = _CLOCK.fullmatch(text.strip())
@@ -66,7 +76,7 @@ def clock(text: str, what: str) -> float:
         raise BadCell(f"{what} {text!r} is not a time like 1-02:03:04 or 02:03.500")
     days, parts, fraction = match[1], [int(part) for part in match[2].split(":")], match[3]
     if days is not None:
-        # After days the hours come first, however many parts follow.
+        # After days, the first part is the hours, however many parts there are.
         parts += [0] * (3 - len(parts))
     seconds = 0.0
     for part in parts:
@@ -75,7 +85,7 @@ def clock(text: str, what: str) -> float:
 
 
 def moment(text: str, what: str) -> float:
-    """Seconds since 1970 of an ISO-8601 moment; one without a zone is of this machine's (`TZ`)."""
+    """An ISO 8601 time in seconds since 1970; without a zone, it is in that of this machine (`TZ`)."""
     try:
         return checked_moment(parse_moment(text).timestamp(), what)
     except (ValueError, OverflowError):
@@ -83,7 +93,7 @@ def moment(text: str, what: str) -> float:
 
 
 def checked_moment(seconds: float, what: str) -> float:
-    """`seconds` since 1970, if a computer can have run then."""
+    """`seconds` since 1970, if that is a plausible time: after 1970 and before 2200."""
     if not 0 < seconds < _YEAR_2200:
         raise BadCell(f"{what} {seconds!r} is not a time between 1970 and 2200")
     return seconds

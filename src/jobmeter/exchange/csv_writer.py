@@ -1,4 +1,4 @@
-"""CSV that spreadsheets can open: a text that one would take for a formula is marked as text."""
+"""CSV that is safe to open in a spreadsheet: a text that would be taken for a formula is marked as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import IO, Any
 
 FORMULA = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
-"""How a cell begins that a spreadsheet computes, or runs: `=HYPERLINK(…)`, `@SUM(…)`."""
+"""The first characters of cells that a spreadsheet computes or executes: `=HYPERLINK(…)`, `@SUM(…)`."""
 
 
 class CsvWriter:
@@ -25,7 +25,7 @@ class CsvWriter:
 
 
 def _harmless(cell: str) -> str:
-    # Python's writer does not quote it, and readers take it for the end of the row.
+    # Python's writer does not quote a carriage return, and readers take it for the end of the row.
     cell = cell.replace("\r", "\\r")
     return f"'{cell}" if cell.startswith(FORMULA) and not _is_number(cell) else cell
 

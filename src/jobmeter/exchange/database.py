@@ -1,7 +1,7 @@
 """Runs as a portable SQLite database: one file with `job_metadata` and `job_resource_samples`, for SQL and other tools.
 
-`job_id` is a number: that of the job in its workflow, where all runs are of one workflow; else runs are counted from 1,
-in the order in which they started. `run_id` is the id that jobmeter knows the run by.
+`job_id` is a number: that of the job in its workflow, if all runs are of one workflow; otherwise runs are numbered from
+1, the oldest first, or in the order in which they were named. `run_id` is the id of the run in jobmeter.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _AT_ONCE = 500
 def write_database(
     path: str, store: Store, selections: Sequence[Selection], show: Callable[[str], None] = lambda _: None
 ) -> int:
-    """Write the runs selected, and return how many there were. JobmeterError when the file cannot be written."""
+    """Write the selected runs, and return their number. Raises JobmeterError if the file cannot be written."""
     with tempfile.TemporaryDirectory(prefix="jobmeter-") as folder:
         made = f"{folder}/runs.db"
         try:
@@ -100,7 +100,7 @@ def _samples(store: Store, run_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _number_jobs(database: sqlite3.Connection) -> None:
-    """Give every run its `job_id`, and those of workflows their attempt."""
+    """Set the `job_id` of every run, and the attempt of runs of workflows."""
     database.execute("""
         UPDATE job_metadata SET attempt = json_extract(workflow_job, '$.attempt') WHERE workflow_job IS NOT NULL
     """)

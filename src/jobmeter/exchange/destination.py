@@ -15,7 +15,10 @@ from jobmeter.terminal import data_output
 
 @contextlib.contextmanager
 def destination(path: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """The output: stdout, or a file that is put in place at the end, and not if something fails."""
+    """Open the output: stdout, or a file that replaces `path` when the block ends, unless the block raises.
+
+    Raises UsageError or JobmeterError if the file cannot be written.
+    """
     if path is None:
         yield data_output()
         return
@@ -34,7 +37,7 @@ def destination(path: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
 
 
 def check_destination(path: str) -> None:
-    """UsageError, before any work, when the file cannot be created."""
+    """Raise UsageError if the file cannot be created. Called before any work is done."""
     try:
         directory = os.path.dirname(output_path(path))
     except Refused as error:

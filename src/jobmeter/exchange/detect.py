@@ -1,4 +1,4 @@
-"""Which tool wrote a file: recognised by its content, so that its name does not matter."""
+"""Recognises which tool wrote a file by its content. Its name only matters for empty or torn logs of con-duct."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Format(Protocol):
 
     @staticmethod
     def fits(first_line: str, beginning: str) -> bool:
-        """Whether a file that begins so is one of these."""
+        """Whether a file with this beginning is of this format."""
 
     @staticmethod
     def read(path: str, file: BinaryIO) -> Items:
@@ -29,7 +29,7 @@ class Format(Protocol):
 
 
 MODULES = ("records", "duct", "slurm", "nextflow", "nextflow_task", "gnutime")
-"""Of this package, one a format, in the order in which a file is tried."""
+"""Modules of this package, one per format, in the order in which they are tried."""
 
 
 def _load(name: str) -> Format:
@@ -45,7 +45,7 @@ def kinds_in_words() -> str:
 
 
 def recognise(path: str, file: BinaryIO, only: str | None = None) -> str:
-    """The kind of a file; UsageError when it is none, or not `only` this one. Leaves the file at its beginning."""
+    """The kind of a file. Raises UsageError if it is unknown, or not `only` this one. Rewinds the file."""
     data = file.read(_LOOKED_AT)
     file.seek(0)
     if not data.strip():
@@ -58,5 +58,5 @@ def recognise(path: str, file: BinaryIO, only: str | None = None) -> str:
         if only in (None, kind) and each.fits(first, start):
             return kind
     if only in (None, "duct") and os.path.basename(path).endswith(duct.INFO) and start.lstrip().startswith("{"):
-        return "duct"  # a torn one: its reader says what is wrong
+        return "duct"  # a torn file: the reader of this format reports what is wrong
     raise UsageError(f"{path}: its format is not recognised. Name it with --from KIND ({kinds_in_words()})")

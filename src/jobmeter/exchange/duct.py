@@ -1,4 +1,4 @@
-"""Reads the logs of con-duct (schemas 0.1 and 0.2): `PREFIXinfo.json`, and beside it `PREFIXusage.jsonl` or `.json`.
+"""Reads the logs of con-duct (schemas 0.1 and 0.2): `PREFIXinfo.json`, and next to it `PREFIXusage.jsonl` or `.json`.
 
 con-duct runs `ps`, so its CPU percentage of a process is the mean over that process's life, and its memory counts
 shared pages once in each process.
@@ -59,7 +59,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (*LEVELS.values(), PROCESSES)
 
 
 def info_path(path: str) -> str:
-    """The info file of the log that `path` is a part of: its other files are of the same run."""
+    """The info file of the log that `path` is a part of: all files of a log are of one run."""
     for ending in _BESIDE:
         if os.path.basename(path).endswith(ending):
             return path.removesuffix(ending) + INFO
@@ -67,7 +67,7 @@ def info_path(path: str) -> str:
 
 
 def fits(first_line: str, beginning: str) -> bool:
-    """Its JSON is in one line, or in a small file that was made prettier."""
+    """Whether it is an info file: its JSON is on the first line, or it was reformatted and is short."""
     for text in (first_line, beginning):
         try:
             value = DECODER.decode(text)
@@ -79,7 +79,7 @@ def fits(first_line: str, beginning: str) -> bool:
 
 
 def read(path: str, file: BinaryIO) -> Items:
-    """The one run of a log; an empty info file is that of a command that runs, or whose duct was killed."""
+    """The one run of a log. An empty info file means that the command still runs, or that con-duct was killed."""
     data = file.read(LONGEST_LINE + 1)
     if len(data) > LONGEST_LINE:
         yield UnusableRow(path, TOO_LONG)
@@ -102,7 +102,7 @@ def read(path: str, file: BinaryIO) -> Items:
 
 def _facts(path: str, info: dict[str, Any], written: float) -> Facts:
     schema = _text(info, "schema_version")
-    # Its first versions named no schema.
+    # The first versions of con-duct named no schema.
     if schema is not None and not schema.startswith(_SCHEMAS):
         raise BadCell(f"schema_version {schema} is not read here: only {' and '.join(f'{each}x' for each in _SCHEMAS)}")
     summary = _part(info, "execution_summary")
@@ -114,7 +114,7 @@ def _facts(path: str, info: dict[str, Any], written: float) -> Facts:
     if started is None and schema is not None and not schema.startswith("0.1."):
         raise BadCell("has no start_time: its command was never started")
     if started is None and reports:
-        # Schema 0.1 has no times; the first report is of the first sample.
+        # Schema 0.1 has no times; the first report has the time of the first sample.
         started, provenance["times_from"] = reports[0].moment, FIRST_REPORT
     windows = [] if started is None else _windows(reports, started, notes)
     words = command.split()
@@ -142,7 +142,7 @@ def _facts(path: str, info: dict[str, Any], written: float) -> Facts:
 
 
 def _unique(summary: dict[str, Any]) -> list[str]:
-    """What distinguishes runs of schema 0.1 that have no time of their own."""
+    """What distinguishes runs of schema 0.1, which have no start time: the whole summary."""
     return [] if "start_time" in summary else [f"{name}={value}" for name, value in sorted(summary.items())]
 
 
@@ -154,7 +154,7 @@ def _part(info: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _text(values: dict[str, Any], name: str) -> str | None:
-    """The value; None where con-duct writes null, or nothing."""
+    """The value; None if it is null or missing. Raises BadCell if it is not a text."""
     value = values.get(name)
     if value is not None and not isinstance(value, str):
         raise BadCell(f"has a {name} that is no text: {quote(value)}")
@@ -162,7 +162,7 @@ def _text(values: dict[str, Any], name: str) -> str | None:
 
 
 def _number(values: dict[str, Any], name: str, most: float) -> float | None:
-    """The value; None where con-duct writes null, "unknown", or nothing."""
+    """The value; None if it is null, "unknown" or missing. Raises BadCell if it is not a number from 0 to `most`."""
     value = values.get(name)
     if value is None or value in _UNKNOWN:
         return None
@@ -178,7 +178,7 @@ def _moment(summary: dict[str, Any], name: str) -> float | None:
 
 
 def _outcome(summary: dict[str, Any]) -> Outcome:
-    """con-duct writes 128+N for signal N, which a program may also return: it stays an exit code."""
+    """How it ended. con-duct writes 128+N for signal N, but a program may return that, too: it stays an exit code."""
     code = _number(summary, "exit_code", 2**32)
     if code is None:
         return Outcome(Status.LOST)
@@ -223,7 +223,7 @@ class _Report(NamedTuple):
 
 
 def _reports(path: str) -> tuple[list[_Report], list[str]]:
-    """The time series beside an info file, and which lines of it could not be read."""
+    """The time series in the usage file next to an info file, and notes on lines that could not be read."""
     reports: list[_Report] = []
     notes: list[str] = []
     if not os.path.basename(path).endswith(INFO):
@@ -286,7 +286,7 @@ def _report(where: str, report: Any) -> _Report:
 
 
 def _in_bytes(values: dict[str, Any], suffix: str = "") -> dict[str, Any]:
-    """The amounts of a report of con-duct before 0.2.0, whose memory is in KiB."""
+    """The values of a report of con-duct before 0.2.0, with memory converted from KiB to bytes."""
     amounts = {name: _number(values, f"{name}{suffix}", MOST_BYTES) for name in ("rss", "vsz")}
     return {**values, **{name: None if amount is None else amount * 1024 for name, amount in amounts.items()}}
 

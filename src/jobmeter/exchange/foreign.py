@@ -1,4 +1,4 @@
-"""A run that another tool recorded, made into a run record of ours.
+"""Converts a run that another tool recorded to a run record of jobmeter.
 
 Its figures keep keys of their own (`duct_…`, `nextflow_…`, `slurm_…`, `gnutime_…`) and carry their descriptions,
 so that they are not mistaken for what jobmeter measured itself.
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 FILE_TIME = "the file's time of change"
 LONGEST_LINE = 256 << 20
-"""Bytes. A longer line is left out; one of our own records may hold the time series of weeks."""
+"""Bytes. A longer line is left out; a line of jobmeter's own records may have the time series of weeks."""
 TOO_LONG = f"is longer than {LONGEST_LINE >> 20} MiB"
 
 Figures = list[tuple[Measurement, dict[str, float]]]
-"""What was measured, each with its known statistics: peak, mean, total."""
+"""Measurements, each with its known statistics: peak, mean, total."""
 
 
 class ForeignRun(NamedTuple):
@@ -36,7 +36,7 @@ class ForeignRun(NamedTuple):
     record: Record
     described: Described
     windows: list[JournalWindow]
-    notes: tuple[str, ...] = ()  # what of it could not be read
+    notes: tuple[str, ...] = ()  # on parts that could not be read
 
 
 class UnusableRow(NamedTuple):
@@ -69,7 +69,7 @@ class Facts(NamedTuple):
     started: float | None = None
     ended: float | None = None
     wall_seconds: float | None = None
-    written: float | None = None  # when its file was: the time of a run that has none of its own
+    written: float | None = None  # when its file was written: the end of a run that has no time
     requirement: Requirement = Requirement()
     labels: Labels = {}
     host: Host = {}
@@ -81,7 +81,7 @@ class Facts(NamedTuple):
 
 
 def run_of(facts: Facts) -> ForeignRun:
-    """The run that these facts describe. BadCell when they make no valid record."""
+    """The run that these facts describe. Raises BadCell if they make no valid record."""
     summary = {
         measurement.key: {"unit": measurement.unit, "kind": measurement.kind.value, **fields}
         for measurement, fields in facts.figures
@@ -119,7 +119,7 @@ def run_of(facts: Facts) -> ForeignRun:
 
 
 def valid_run(run: ForeignRun) -> ForeignRun:
-    """The same run, validated. BadCell when it cannot be stored."""
+    """The same run, validated. Raises BadCell if it cannot be stored."""
     problem = check_record(run.record)
     if problem is None and (problem := check_described(run.described)) is not None:
         problem = f".described{problem}"
@@ -133,7 +133,7 @@ def valid_run(run: ForeignRun) -> ForeignRun:
 
 
 def _both_ends(facts: Facts) -> tuple[float | None, float | None]:
-    """When it started and ended; of two, the wall time gives the third."""
+    """When the run started and ended; a missing time is computed from the other one and the wall time."""
     started, ended, wall = facts.started, facts.ended, facts.wall_seconds
     if started is None and ended is not None:
         started = ended - (wall or 0.0)
@@ -157,7 +157,7 @@ def counter(key: str, unit: str, across: Across, help: str, quality: Quality = Q
 
 
 def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Lines with their numbers; None where one is too long."""
+    """Lines with their numbers; None for a line that is too long."""
     for number, line in enumerate(read_lines(file, LONGEST_LINE), start=1):
         is_cut = len(line) == LONGEST_LINE and not line.endswith(b"\n")
         if is_cut:
@@ -166,7 +166,7 @@ def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def decoded(file: BinaryIO) -> Iterator[tuple[int, str | None, str]]:
-    """Lines with their numbers, as text; None, and the reason, where one cannot be read."""
+    """Numbers of lines, with their text; for a line that cannot be read, None and the reason."""
     for number, line in numbered_lines(file):
         try:
             if line is None:

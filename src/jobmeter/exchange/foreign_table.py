@@ -1,4 +1,4 @@
-"""Tables as other tools write them: a line that names the columns, then a line a row."""
+"""Reads tables of other tools: a line that names the columns, then one line per row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobmeter.exchange.foreign import UnusableRow, decoded
 
 
 class ForeignRow(NamedTuple):
-    """One line: its cells by column, without those that say nothing."""
+    """One line: its cells by column, without empty ones."""
 
     line: int
     where: str  # file and line, for messages
@@ -21,14 +21,14 @@ class ForeignRow(NamedTuple):
 class TableFormat(NamedTuple):
     """How a tool writes its tables."""
 
-    columns: Callable[[str], list[str] | None]  # of the first line; None when it is of another tool
+    columns: Callable[[str], list[str] | None]  # named by the first line; None if it is of another tool
     split: Callable[[str, str], list[str]]  # a line into its cells; the second text is the first line
-    empty: Container[str]  # cells that say nothing
+    empty: Container[str]  # texts that stand for an empty cell
     no_header: str  # the error for a file whose first line names no columns
 
 
 def read_rows(path: str, file: BinaryIO, table: TableFormat) -> Iterator[ForeignRow | UnusableRow]:
-    """The rows of a file. UsageError when its first line names no columns; a bad line costs itself alone."""
+    """The rows of a file; a bad line is an UnusableRow. Raises UsageError if the first line names no columns."""
     columns: list[str] | None = None
     header = ""
     for line, text, why in decoded(file):

@@ -20,19 +20,19 @@ def csv_header(columns: Sequence[Column]) -> str:
 
 
 def csv_rows(columns: Sequence[Column], rows: Sequence[TableRow]) -> str:
-    """Absent is an empty cell."""
+    """Rows as CSV. An absent value is an empty cell."""
     text = io.StringIO()
     CsvWriter(text).writerows(rows)
     return text.getvalue()
 
 
 def jsonl_rows(columns: Sequence[Column], rows: Sequence[TableRow]) -> str:
-    """Absent is a missing key."""
+    """Rows as JSON Lines. An absent value is a missing key."""
     return "".join(f"{_object(columns, row)}\n" for row in rows)
 
 
 def json_rows(columns: Sequence[Column], rows: Sequence[TableRow]) -> str:
-    """Absent is a missing key."""
+    """Rows as items of a JSON array. An absent value is a missing key."""
     return ",".join(f"\n{_object(columns, row)}" for row in rows)
 
 
@@ -41,7 +41,7 @@ def _object(columns: Sequence[Column], row: TableRow) -> str:
 
 
 def write_parquet(file: IO[bytes], columns: Sequence[Column], batches: Iterable[Sequence[TableRow]]) -> None:
-    """Absent is null; numbers, whole numbers, texts and times have columns of their type."""
+    """Write rows as Parquet, with columns for numbers, whole numbers, texts and times. An absent value is null."""
     arrow, parquet = _pyarrow()
     types = {
         "text": arrow.string(),
@@ -70,7 +70,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 def _array_values(column: Column, values: Iterable[Any]) -> list[Any]:
-    """The values of a column; absent where one does not fit, because runs describe the same key differently."""
+    """The values of a column; None for one of another type: runs may describe the same key differently."""
     if column.type == "number":
         return [float(value) if isinstance(value, (int, float)) else None for value in values]
     if column.type == "whole":
@@ -85,18 +85,18 @@ def _whole(value: Any) -> int | None:
 
 
 class TextFormat(NamedTuple):
-    """A format whose rows are text, made many at once."""
+    """A text format. Many rows are formatted at once."""
 
     rows: Callable[[Sequence[Column], Sequence[TableRow]], str]
     begin: Callable[[Sequence[Column]], str] = lambda columns: ""
-    between: str = ""  # what is between two texts of rows
+    between: str = ""  # separates the texts of two batches of rows
     end: str = ""
-    needs_columns: bool = False  # all of them, before the first row: that takes a pass over all runs
+    needs_columns: bool = False  # before the first row, all of them: that takes a pass over all runs
     holds_lists: bool = False  # else lists and objects are written as text
 
 
 class BinaryFormat(NamedTuple):
-    """A format that is written to a file alone."""
+    """A format that can only be written to a file, not to stdout."""
 
     write: Callable[[IO[bytes], Sequence[Column], Iterable[Sequence[TableRow]]], None]
 
@@ -107,4 +107,4 @@ FORMATS: dict[str, TextFormat | BinaryFormat] = {
     "jsonl": TextFormat(jsonl_rows, holds_lists=True),
     "parquet": BinaryFormat(write_parquet),
 }
-"""By the name that `--format` takes, which also ends the names of such files."""
+"""Formats by the name that `--format` takes, which is also the extension of such files."""

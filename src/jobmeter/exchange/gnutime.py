@@ -1,4 +1,4 @@
-"""Reads what GNU `time -v` writes: alone in a file, one after the other (`-a`), or amid the job's own stderr."""
+"""Reads reports of GNU `time -v`: one in a file, several in a row (`-a`), or amid the stderr of the job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ COUNTS = {
     "Major (requiring I/O) page faults": _waited("major_faults", "count", "Page faults with a wait for a disk"),
     "Minor (reclaiming a frame) page faults": _waited("minor_faults", "count", "Page faults without a disk"),
     "Voluntary context switches": _waited("voluntary_switches", "count", "Waits"),
-    "Involuntary context switches": _waited("involuntary_switches", "count", "Times put aside for other programs"),
+    "Involuntary context switches": _waited("involuntary_switches", "count", "Involuntary context switches"),
 }
 MEASUREMENTS: tuple[Measurement, ...] = (MAXRSS, CPU, USER, SYSTEM, READ, WRITE, *COUNTS.values())
 
@@ -60,7 +60,7 @@ class _Block(NamedTuple):
 
     line: int
     command: str
-    ending: str | None  # the line before it, when the command did not end well
+    ending: str | None  # the line before it, if it reports a failure or a signal
     values: dict[str, str]
 
 
@@ -75,7 +75,7 @@ def read(path: str, file: BinaryIO) -> Items:
         raise UsageError(f"{path}: has no report of GNU `time -v`")
     ended: float | None = os.fstat(file.fileno()).st_mtime
     made: list[Item] = []
-    # The last was written when the file was; those before it no later than the next began.
+    # The last report was written when the file was; each earlier one, at the latest when the next run began.
     for order, block in reversed(list(enumerate(blocks))):
         if isinstance(block, UnusableRow):
             made.append(block)
@@ -175,7 +175,7 @@ def _figures(values: dict[str, str]) -> Figures:
 
 
 def _outcome(block: _Block) -> Outcome:
-    """A killed command has `Exit status: 0`; only the line before the report names the signal."""
+    """How the command ended. A killed one has `Exit status: 0`; only the line before the report names the signal."""
     ending = _ENDED.fullmatch(block.ending or "")
     if ending is not None and "signal" in ending[1]:
         return Outcome(Status.KILLED, None, int(ending[2]))

@@ -1,4 +1,4 @@
-"""The files that are to be imported: those that are named, and those that a directory holds."""
+"""Finds the files to import: those that are named, and those in directories that are named."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from jobmeter.exchange import duct, nextflow_task
 from jobmeter.exchange.detect import FORMATS, kinds_in_words, recognise
 
 _LOG_OF = {duct.KIND: duct.info_path, nextflow_task.KIND: nextflow_task.trace_path}
-"""Kind → the file that stands for a whole log, given any file of the log. Of other kinds a file stands for itself."""
+"""Kind → the file that stands for a whole log, given any file of the log. For other kinds, each file is a log."""
 
 
 class InputFile(NamedTuple):
     """One file to read, of a kind that is known."""
 
-    path: str  # as it is shown
+    path: str  # as messages show it
     kind: str
     found_in: str | None  # the directory in which it was found; None: it was named
     file: BinaryIO | None = None  # open already; None: it is opened when it is read
 
     def open(self) -> BinaryIO:
-        """The file. UsageError when it cannot be read."""
+        """The open file. Raises UsageError if it cannot be read."""
         return self.file if self.file is not None else _open(self.path)
 
     @property
     def subject(self) -> str:
-        """What its runs are counted under."""
+        """The path under which its runs are counted: of the directory in which it was found, or its own."""
         return self.found_in or self.path
 
 
@@ -51,7 +51,7 @@ class Inputs(NamedTuple):
 def find_inputs(paths: list[str], kind: str | None, progress: Callable[[str], None] = lambda _: None) -> Inputs:
     """Open and recognise every file, before anything is stored.
 
-    UsageError for the first that was named and cannot be used, and for a directory without any that can.
+    Raises UsageError for the first named file that cannot be used, and for a directory without any usable file.
     """
     inputs = Inputs([], [])
     for path in dict.fromkeys(_log_of(path, kind) for path in paths):
@@ -74,7 +74,7 @@ def _log_of(path: str, kind: str | None) -> str:
 
 
 def _search(directory: str, kind: str | None, inputs: Inputs, progress: Callable[[str], None]) -> None:
-    """Add what is in a directory and those below it: known files in the order of their kinds, the others as skipped."""
+    """Add the files in and below a directory: those of known kinds in the order of their kinds, others as skipped."""
     files: list[InputFile] = []
     count = 0
     for count, path in enumerate(_files_below(directory, inputs.skipped), start=1):
@@ -90,7 +90,7 @@ def _search(directory: str, kind: str | None, inputs: Inputs, progress: Callable
     if not files:
         there_are = "it has no files" if not count else f"none of its {count:,} files is of a kind that is known"
         raise UsageError(f"{directory}: {there_are}. Kinds: {kinds_in_words()}")
-    # What a table of many runs holds need not be taken from the files of each run.
+    # Tables of many runs come first: a run that a table has is then not taken from the files of that run.
     order = list(FORMATS)
     inputs.files.extend(sorted(files, key=lambda each: order.index(each.kind)))
 
@@ -112,7 +112,7 @@ def _files_below(directory: str, skipped: list[Skipped]) -> Iterator[str]:
 
 
 def skipped_lines(skipped: Iterable[Skipped], most: int) -> list[str]:
-    """Names of skipped files with the reason, at most so many."""
+    """One line per skipped file, with the reason; after `most` files, one line for all others."""
     listed = list(skipped)
     lines = [f"{each.path}: skipped: {each.why}" for each in listed[:most]]
     if len(listed) > most:
@@ -137,7 +137,7 @@ def _is_terminal(path: str) -> bool:
 
 
 def _spooled(stream: BinaryIO) -> BinaryIO:
-    """A copy of what is read from a pipe: it is needed twice."""
+    """A temporary file with the content of a pipe, which must be read twice. Closes the pipe."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the reader
     with stream:
         shutil.copyfileobj(stream, copy)

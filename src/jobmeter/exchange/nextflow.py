@@ -1,4 +1,4 @@
-"""Reads Nextflow's trace: `trace.txt`, tab-separated, for people or raw, and the same as CSV.
+"""Reads Nextflow's trace: `trace.txt`, tab-separated or as CSV, with values for people or raw.
 
 A value without a unit is raw: bytes, milliseconds, and for dates milliseconds since 1970.
 """
@@ -38,7 +38,7 @@ _STATUS = {
     "ABORTED": Status.CANCELLED,
 }
 _MET_LIMIT = {137: ("memory", Status.OOM), 140: ("time", Status.TIMEOUT)}
-"""Exit codes by which a scheduler ends a task at a limit that it requested: 128 + SIGKILL, 128 + SIGUSR2."""
+"""Exit codes of a task that a scheduler ended at a limit that the task requested: 128 + SIGKILL, 128 + SIGUSR2."""
 _UNFINISHED = ("NEW", "SUBMITTED", "RUNNING")
 _RAW = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _LABELS = {"task_id": "task_id", "tag": "tag", "attempt": "attempt", "queue": "queue", "container": "container"}
@@ -68,14 +68,14 @@ _FIGURES = {"realtime", "duration", "%cpu", "%mem", *LEVELS, *BYTES}
 
 
 def header_columns(line: str) -> list[str] | None:
-    """The columns that the first line of a trace names; None when it is not one."""
+    """The columns that the first line of a trace names; None if the line is of another file."""
     for delimiter in ("\t", ","):
         try:
             columns = [column.strip() for column in next(csv.reader([line], delimiter=delimiter), [])]
         except csv.Error:
             continue  # a cell is longer than any name
         if "wall_seconds" in columns:
-            return None  # what `jobmeter export` wrote
+            return None  # written by `jobmeter export`
         if {"name", "process"} & set(columns) and (_FIGURES | {"hash", "task_id"}) & set(columns):
             return columns
     return None
@@ -86,7 +86,7 @@ def fits(first_line: str, beginning: str) -> bool:
 
 
 def _split(line: str, header: str) -> list[str]:
-    """The cells. Nextflow quotes nothing in its tab-separated files; a quote there is part of a name."""
+    """The cells of a line. Nextflow quotes nothing in its tab-separated files; a quote there is part of a name."""
     if "\t" in header:
         return next(csv.reader([line], delimiter="\t", quoting=csv.QUOTE_NONE), [])
     return next(csv.reader([line]), [])
@@ -116,14 +116,14 @@ def read(path: str, file: BinaryIO) -> Items:
 
 
 def run_of_row(where: str, row: dict[str, str], occurrence: int, written: float) -> ForeignRun:
-    """The run of one task; of equal rows each is an `occurrence`. BadCell when it cannot be used."""
+    """The run of one task; `occurrence` numbers equal rows. Raises BadCell if the row cannot be used."""
     return run_of(_facts(where, row, (*_identity(row), str(occurrence)), written))
 
 
 def _identity(row: dict[str, str]) -> tuple[str, ...]:
-    """A task is its hash, which is also the beginning of its directory's name; each attempt has another.
+    """What identifies a task: its hash, with which its directory's name begins. Each attempt has another hash.
 
-    A cached task keeps its hash in the trace of the run that resumed: it is the same run.
+    In the trace of a resumed run, a cached task has the same hash: it is the same run.
     """
     if "hash" in row:
         return ("task", row["hash"], _name(row))
@@ -148,7 +148,7 @@ def _facts(where: str, row: dict[str, str], identity: tuple[str, ...], written: 
     if row.get("name", name) != name:
         labels["task"] = row["name"]
     if "rchar" in row:
-        labels["bytes"] = str(amount(row["rchar"], "rchar"))  # what a task reads stands for the size of its inputs
+        labels["bytes"] = str(amount(row["rchar"], "rchar"))  # bytes read stand for the size of the inputs
     return Facts(
         source=SOURCE,
         identity=identity,
@@ -169,7 +169,7 @@ def _facts(where: str, row: dict[str, str], identity: tuple[str, ...], written: 
 
 
 def _name(row: dict[str, str]) -> str:
-    """The process; a task's own name adds its tag in parentheses."""
+    """The name of the process. The name of a task is that of its process, with a tag in parentheses."""
     return row.get("process") or re.sub(r" \(.*\)$", "", row.get("name", ""))
 
 
@@ -179,7 +179,7 @@ def _outcome(row: dict[str, str]) -> Outcome:
     if status is None:
         return Outcome(Status.COMPLETED if code in (0, None) else Status.FAILED, code)
     if status not in _STATUS:
-        raise BadCell(f"status {status!r} is none of Nextflow's")
+        raise BadCell(f"status {status!r} is not a status of Nextflow")
     if _STATUS[status] is Status.FAILED and code in _MET_LIMIT:
         limit, met = _MET_LIMIT[code]
         if limit in row:

@@ -1,7 +1,8 @@
 """Reads the `.command.trace` that Nextflow writes for each task, in the task's own directory below `work`.
 
-The files beside it say the rest: `.exitcode`, when the task began and ended, and in `.command.run` its name.
-Percentages are in tenths there, memory in KiB. The same task in a `trace.txt` is the same run.
+Other files of that directory have the rest: `.exitcode` the exit code, `.command.run` the name of the task; the times
+of `.command.begin` and `.exitcode` are its start and end. In `.command.trace`, percentages are in tenths and memory is
+in KiB. The same task in a `trace.txt` is the same run.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _TENTHS = ("%cpu", "%mem")
 _KIB = ("rss", "vmem", "peak_rss", "peak_vmem")
 _NAME = re.compile(r"^(?:### name: '(.*)'|# NEXTFLOW TASK: (.*))$", re.MULTILINE)
 _MOST_NAME = 64 << 10
-"""Bytes of `.command.run` in which the name is looked for; it is in the first lines."""
+"""Bytes of `.command.run` that are searched for the name; it is in the first lines."""
 
 
 def trace_path(path: str) -> str:
-    """The trace of the task that `path` is a part of."""
+    """The trace of the task if `path` is another file of its directory; otherwise `path` itself."""
     folder, name = os.path.split(path)
     return os.path.join(folder, TRACE) if _BESIDE.fullmatch(name) else path
 
@@ -38,7 +39,7 @@ def fits(first_line: str, beginning: str) -> bool:
 
 
 def read(path: str, file: BinaryIO) -> Items:
-    """The one run of a task; without an exit code it has not ended."""
+    """The one run of a task. A task without `.exitcode` has not ended."""
     folder = os.path.dirname(absolute_path(path))
     try:
         code = _text(f"{folder}/.exitcode")
@@ -53,7 +54,7 @@ def read(path: str, file: BinaryIO) -> Items:
 
 
 def _figures(file: BinaryIO) -> dict[str, str]:
-    """The lines `key=value` in the units of a raw trace."""
+    """The lines `key=value`, with values converted to the units of a raw trace."""
     cells: dict[str, str] = {}
     for line, text, problem in decoded(file):
         if text is None:
@@ -71,7 +72,7 @@ def _figures(file: BinaryIO) -> dict[str, str]:
 
 
 def _about(folder: str) -> dict[str, str]:
-    """What the directory says of its task: hash, name, when it began and ended (milliseconds since 1970)."""
+    """What the directory shows of its task: hash, name, start and end (in milliseconds since 1970)."""
     above, rest = os.path.split(folder)
     match = _NAME.search(_text(f"{folder}/.command.run") or "")
     about = {

@@ -1,4 +1,4 @@
-"""Reads the journals of many runs in several processes, and hands over what they made of them piece by piece."""
+"""Reads the journals of many runs in several processes, and yields their results piece by piece."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _RUNS_AT_ONCE = 200
 
 
 class Piece(NamedTuple):
-    """What came of some runs. Plain values, for it comes from another process."""
+    """The result for a batch of runs. It has only plain values, because it comes from another process."""
 
     runs: int
     rows: int
     content: Any
-    missing: list[str]  # runs that are not where they were
+    missing: list[str]  # ids of runs that are not where the index says
 
 
 def pieces(store: Store, places: Iterable[RunPlace], read: Callable[[list[RunPlace]], Piece]) -> Iterator[Piece]:
-    """`read` of the runs, many at once, in their order. Those that were moved meanwhile come last."""
+    """Yield what `read` returns for batches of runs, in their order. Runs that were moved since come last."""
     missing: list[str] = []
     for values in map_in_order(lambda batch: tuple(read([RunPlace(*each) for each in batch])), in_batches(places)):
         piece = Piece(*values)
@@ -38,15 +38,15 @@ def pieces(store: Store, places: Iterable[RunPlace], read: Callable[[list[RunPla
 
 
 def in_batches(places: Iterable[RunPlace]) -> Iterator[list[tuple[Any, ...]]]:
-    """The places, many at once, as plain tuples."""
+    """The places in batches, as plain tuples."""
     waiting = iter(places)
     while batch := [tuple(place) for place in islice(waiting, _RUNS_AT_ONCE)]:
         yield batch
 
 
 def journal_at(place: RunPlace) -> Journal | None:
-    """The journal of a run; None when it is not there any more."""
-    # If the file was replaced meanwhile, the run may be in another place of it.
+    """The journal of a run; None if it is not there any more."""
+    # If the file was replaced, the run may be at another offset.
     for location in (RunLocation(place.run_id, place.offset, place.line), RunLocation(place.run_id)):
         try:
             return read_journal(place.path, location)

@@ -16,7 +16,7 @@ from jobmeter.store.store import RunPlace
 
 
 def record_pieces(store: Store, places: Iterable[RunPlace], *, with_windows: bool) -> Iterator[Piece]:
-    """The lines of these runs."""
+    """The records of these runs as lines of JSON, in pieces."""
 
     def read(batch: list[RunPlace]) -> Piece:
         journals = [(place, journal_at(place)) for place in batch]
@@ -31,7 +31,7 @@ def _line(place: RunPlace, journal: Journal, with_windows: bool) -> str:
     labels = json.loads(place.labels)
     journal.header["labels"] = labels
     if "name" not in journal.header:
-        journal.header["name"] = place.name  # of a header and a record that are not valid
+        journal.header["name"] = place.name  # neither header nor record is valid
     record = journal.record or record_so_far(journal, Status(place.status))
     record["labels"] = labels
     windows = journal.windows if with_windows else None

@@ -1,7 +1,7 @@
 """Our own run records as JSON Lines: what `export --format jsonl --records` writes, and `import` restores.
 
-One line is one run record. Beside what a record has, `described` holds the descriptions of its measurements and,
-where they were requested, `windows` its time series.
+One line is one run record, with two more fields: `described` has the descriptions of its measurements and, if it was
+requested, `windows` has its time series.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORDS = "run records of jobmeter, JSON Lines"
 
 
 def line_of(record: Record, described: Described, windows: list[JournalWindow] | None) -> dict[str, Any]:
-    """The object that is one line."""
+    """The JSON object of one line."""
     more: dict[str, Any] = {"described": described}
     if windows is not None:
         more["windows"] = [[window.seconds, window.samples, window.cells] for window in windows]
@@ -33,7 +33,7 @@ def line_of(record: Record, described: Described, windows: list[JournalWindow] |
 
 
 def fits(first_line: str, beginning: str) -> bool:
-    # By text: a record with many windows may be longer than what is looked at.
+    # The text is searched, not parsed: a record with many windows may be longer than the part that was read.
     return first_line.startswith("{") and (
         f'"schema": "{SCHEMA}"' in first_line or f'"schema":"{SCHEMA}"' in first_line
     )

@@ -1,18 +1,18 @@
-"""Reads `sacct -P`: jobs with the rows of their steps, in whatever columns were requested.
+"""Reads the output of `sacct -P`: jobs with the rows of their steps, in whatever columns were requested.
 
-Slurm measures steps. A job's own row has its state and times, its peak memory stands on `.batch`, `.0` and so on,
-and an empty or zero MaxRSS is one that was never sampled.
+Slurm measures steps. A job's own row has its state and times; its peak memory is in the rows of its steps (`.batch`,
+`.0` and so on). An empty or zero MaxRSS was never sampled.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, moment, number
+from jobmeter.exchange.cells import MOST_SECONDS, BadCell, amount, clock, count, joules, moment, number
 from jobmeter.exchange.foreign import Facts, Figures, Items, Unfinished, UnusableRow, counter, gauge, run_of
-from jobmeter.exchange.foreign_table import TableFormat, read_rows
+from jobmeter.exchange.foreign_table import ForeignRow, TableFormat, read_rows
 from jobmeter.exchange.slurm_job import SacctRow, outcome, requirement, state_of, still_runs
 from jobmeter.model import Across, Measurement, Quality, Status
 
@@ -39,16 +39,17 @@ MEASUREMENTS: tuple[Measurement, ...] = (*_PEAKS.values(), *_TIMES.values(), *_L
 
 
 class SlurmJob(NamedTuple):
-    """The rows that belong together: the job's own, if there is one, and those of its steps."""
+    """The rows of one job: its own, if there is one, and those of its steps."""
 
     id: str
     line: int
     own: SacctRow
     steps: list[SacctRow]
+    follows_unusable: bool  # whether the row above could not be used: it may be the job's own
 
 
 def header_columns(line: str) -> list[str] | None:
-    """The columns that the first line names; None when it is not of `sacct -P`."""
+    """The columns that the first line names; None if it is not of `sacct -P`."""
     columns = [column.strip().lower() for column in line.split("|")]
     return columns if set(columns) & set(_IDS) else None
 
@@ -69,6 +70,11 @@ def read(path: str, file: BinaryIO) -> Items:
             yield UnusableRow(where, f"a step of job {job.id} is not next to its job. Sort the rows by job")
             continue
         job_ids.add(job.id)
+        if not job.own and job.follows_unusable:
+            # A run of the steps alone could get the id that the whole job has once that row is corrected.
+            why = "the row above cannot be used, and may be the job's own. Correct that row"
+            yield UnusableRow(where, f"job {job.id}: {why}")
+            continue
         try:
             if still_runs(state_of(job.own, job.steps)):
                 yield Unfinished(where)
@@ -87,25 +93,38 @@ _SACCT = TableFormat(
 
 
 def _jobs(path: str, file: BinaryIO) -> Iterator[SlurmJob | UnusableRow]:
-    """Rows put together; a bad one costs its job only if it is the job's own."""
+    """Rows grouped by job. A row that cannot be used is passed on; the other rows of its job still make a job."""
     job: SlurmJob | None = None
-    for row in read_rows(path, file, _SACCT):
+    follows_unusable = False
+    for row in _rows_with_id(path, file):
         if isinstance(row, UnusableRow):
             yield row
+            follows_unusable = True
             continue
-        name = next((row.cells[column] for column in _IDS if column in row.cells), "")
-        base, _, step = name.partition(".")
-        if not base:
-            yield UnusableRow(row.where, "has no job id")
-        elif job is not None and step and base == job.id:
+        base, _, step = _job_id(row).partition(".")
+        if job is not None and step and base == job.id:
             job.steps.append({**row.cells, "step": step})
         else:
             if job is not None:
                 yield job
             own, steps = ({}, [{**row.cells, "step": step}]) if step else (row.cells, [])
-            job = SlurmJob(base, row.line, own, steps)
+            job = SlurmJob(base, row.line, own, steps, follows_unusable)
+        follows_unusable = False
     if job is not None:
         yield job
+
+
+def _rows_with_id(path: str, file: BinaryIO) -> Iterator[ForeignRow | UnusableRow]:
+    for row in read_rows(path, file, _SACCT):
+        if isinstance(row, ForeignRow) and not _job_id(row).partition(".")[0]:
+            yield UnusableRow(row.where, "has no job id")
+        else:
+            yield row
+
+
+def _job_id(row: ForeignRow) -> str:
+    """The id of a job, or of a step: `7`, `7.batch`. Empty if the row has none."""
+    return next((row.cells[column] for column in _IDS if column in row.cells), "")
 
 
 def _facts(where: str, job: SlurmJob, written: float) -> Facts:
@@ -121,7 +140,7 @@ def _facts(where: str, job: SlurmJob, written: float) -> Facts:
         source=SOURCE,
         identity=identity,
         where=where,
-        name=job.own.get("jobname", job.id),  # a step is called `batch`, whatever the job
+        name=job.own.get("jobname", job.id),  # not that of a step, which is `batch` for every job
         command=[row["submitline"]] if "submitline" in row else [],
         outcome=ending,
         figures=_figures(job, ended_by_itself=ending.status in (Status.COMPLETED, Status.FAILED)),
@@ -139,7 +158,7 @@ def _facts(where: str, job: SlurmJob, written: float) -> Facts:
 
 
 def _occasion(row: SacctRow) -> tuple[str, ...]:
-    """The time of the run: job ids are reused some day, and a requeued job keeps its id."""
+    """The time of the run, to identify it: job ids are reused some day, and a requeued job keeps its id."""
     for name in ("start", "submit", "end"):
         if name in row:
             return (row[name],)
@@ -166,31 +185,31 @@ def _figures(job: SlurmJob, *, ended_by_itself: bool) -> Figures:
         if peak := _largest(rows, name):
             figures.append((level._replace(quality=quality), {"peak": peak}))
     for name, time in _TIMES.items():
-        # No program runs for 0 µs: that is how Slurm writes "unknown".
+        # Slurm writes 0 for "unknown": no program runs for 0 µs.
         if seconds := _seconds(job, name):
             figures.append((time._replace(quality=trust), {"total": seconds}))
     for name, most in _LARGEST.items():
         if any(name in row for row in rows):
             figures.append((most._replace(quality=quality), {"total": _largest(rows, name)}))
     for name in ("consumedenergyraw", "consumedenergy"):
-        if joules := _largest(rows, name):
-            figures.append((ENERGY, {"total": joules}))
+        if energy := _largest(rows, name, joules):
+            figures.append((ENERGY, {"total": energy}))
             break
     return figures
 
 
 def _quality(steps: list[SacctRow]) -> Quality:
-    """The largest of several tasks is the least that all of them had."""
+    """The quality of a maximum over tasks: of several tasks, all together used at least as much as the largest."""
     tasks = sum(count(step.get("ntasks", "1"), "NTasks") for step in steps)
     return Quality.SAMPLED if tasks <= 1 else Quality.AT_LEAST
 
 
-def _largest(rows: list[SacctRow], name: str) -> int:
-    return max((amount(row[name], name) for row in rows if name in row), default=0)
+def _largest(rows: list[SacctRow], name: str, parse: Callable[[str, str], int] = amount) -> int:
+    return max((parse(row[name], name) for row in rows if name in row), default=0)
 
 
 def _seconds(job: SlurmJob, name: str) -> float:
-    """The job's own row, which sums up its steps; where it is missing, the sum is computed here."""
+    """The time in the job's own row, which is the sum of its steps; if it is missing, the sum is computed here."""
     if name in job.own:
         return round(clock(job.own[name], name), 6)
     return round(sum(clock(step[name], name) for step in job.steps if name in step), 6)

@@ -1,4 +1,4 @@
-"""What Slurm says of a job as a whole: its state, how it ended and what it requested."""
+"""Reads what `sacct` reports of a job as a whole: its state, how it ended and what it requested."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INFINITE")
 _LAST_SIGNAL = 64
 
 SacctRow = dict[str, str]
-"""Cells of a line of `sacct -P`, by column in small letters; those that say nothing are absent."""
+"""Cells of a line of `sacct -P`, by column in lower case; empty cells are absent."""
 
 
 def state_of(own: SacctRow, steps: list[SacctRow]) -> str | None:
-    """The state as Slurm writes it; of steps alone, that of the one that ended worst."""
+    """The state as Slurm writes it. If only steps have one: that of the first step that did not complete, if any."""
     rows = [own] if "state" in own else steps
     states = [row["state"] for row in rows if "state" in row]
     return next((state for state in states if _word(state) != "COMPLETED"), states[0] if states else None)
@@ -44,14 +44,14 @@ def still_runs(state: str | None) -> bool:
 
 
 def outcome(state: str | None, own: SacctRow, steps: list[SacctRow]) -> Outcome:
-    """How it ended. Slurm writes `0:0` for a job that it ended itself: the signal then stands on a step."""
+    """How the job ended. Slurm writes `0:0` for a job that it ended itself: the signal is then in the row of a step."""
     code, signal = _ending([own, *steps] if own else steps)
     if state is None:
         status = Status.COMPLETED if not code and signal is None else Status.FAILED
     elif _word(state) in _STATUS:
         status = _STATUS[_word(state)]
     else:
-        raise BadCell(f"State {state!r} is none of Slurm's")
+        raise BadCell(f"State {state!r} is not a state of Slurm")
     if status == Status.FAILED and signal is not None:
         status = Status.KILLED
     if status == Status.COMPLETED:
@@ -65,7 +65,7 @@ def _word(state: str) -> str:
 
 
 def _ending(rows: list[SacctRow]) -> tuple[int | None, int | None]:
-    """Exit code and signal, from the first row that has one that is not 0."""
+    """Exit code and signal, from the first row in which one of them is not 0."""
     last_code = None
     for row in rows:
         if "exitcode" not in row:
@@ -73,7 +73,7 @@ def _ending(rows: list[SacctRow]) -> tuple[int | None, int | None]:
         code_text, _, signal_text = row["exitcode"].partition(":")
         code = last_code = count(code_text, "ExitCode")
         signal = count(signal_text or "0", "ExitCode")
-        # 0:125 is Slurm's own mark of an out-of-memory kill, and no signal.
+        # 0:125 is Slurm's mark of an out-of-memory kill, not a signal.
         if 0 < signal <= _LAST_SIGNAL:
             return None, signal
         if code:
@@ -92,7 +92,7 @@ def requirement(row: SacctRow) -> Requirement:
 
 
 def _memory(row: SacctRow, cpus: int | None) -> int | None:
-    """`4G` is of the job (since 21.08), `4Gn` of each node, `2Gc` of each CPU; 0 is all there is."""
+    """The memory requested: `4G` for the job (since 21.08), `4Gn` per node, `2Gc` per CPU. 0 is all memory: None."""
     match = _MEMORY.fullmatch(row.get("reqmem", ""))
     if match is None or not match[1]:
         return None

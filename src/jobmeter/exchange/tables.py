@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 
 def run_columns() -> list[Column]:
-    """The columns of the table of runs: the fields that the store has of each."""
+    """The columns of the table of runs: the fields that the store has of each run."""
     return [Column(name, _type(name, field.unit)) for name, field in FIELDS.items()]
 
 
@@ -47,9 +47,10 @@ def _type(name: str, unit: str) -> str:
 
 
 def run_rows(store: Store, selections: Sequence[Selection], *, with_lists: bool) -> Iterator[list[TableRow]]:
-    """The rows of the runs selected, many at once.
+    """The rows of the selected runs, in batches.
 
-    `with_lists`: labels, command and the like are objects and lists, else texts: the command as a shell would read it.
+    With `with_lists`, labels, command and the like are objects and lists. Otherwise they are texts: the command quoted
+    for a shell, the others as JSON.
     """
     columns = [job_metadata.c[field.column] for field in FIELDS.values()]
     convert = json.loads if with_lists else _flat

@@ -29,11 +29,11 @@ WINDOW_COLUMNS = (
 )
 
 Encode = Callable[[Sequence[Column], Sequence[TableRow]], Any]
-"""Makes of rows what is sent back: a text, or the rows themselves."""
+"""Converts rows to what a child process sends back: a text, or the rows themselves."""
 
 
 def window_columns(store: Store, places: Iterable[RunPlace]) -> list[Column]:
-    """The columns that the windows of these runs need, in the order in which they first come."""
+    """The columns that the windows of these runs need, in the order of their first occurrence."""
     reading = _Reading(with_windows=False)
 
     def read(batch: list[RunPlace]) -> Piece:
@@ -53,7 +53,10 @@ def window_columns(store: Store, places: Iterable[RunPlace]) -> list[Column]:
 def window_pieces(
     store: Store, places: Iterable[RunPlace], columns: Sequence[Column] | None, encode: Encode, between: str = ""
 ) -> Iterator[Piece]:
-    """The windows of these runs in these columns; None: as texts with `between`, each run in columns of its own."""
+    """The windows of these runs as rows with these columns.
+
+    If `columns` is None, each run has its own columns, and the texts of the runs are joined by `between`.
+    """
     reading = _Reading()
     common = None if columns is None else _RowMaker(columns)
 
@@ -78,7 +81,7 @@ def _missing(batch: list[RunPlace], runs: list[list[Part] | None]) -> list[str]:
 
 
 class _Reading:
-    """Reads batch after batch; the last file stays open, for the next batch may go on in it."""
+    """Reads batch after batch; the last file stays open, because the next batch may continue in it."""
 
     def __init__(self, *, with_windows: bool = True) -> None:
         self._with_windows = with_windows
@@ -86,8 +89,8 @@ class _Reading:
         self._reader: WindowReader | None = None
 
     def read(self, batch: list[RunPlace]) -> list[list[Part] | None]:
-        """The windows of each run, in the order of the batch; None: it is not there any more."""
-        # They are read in the order in which they stand in their files.
+        """The windows of each run, in the order of the batch; None for a run that is not there any more."""
+        # They are read in the order in which they are in the files.
         in_order = sorted(batch, key=lambda place: (place.path, place.offset))
         read = {place.run_id: self._read_run(place) for place in in_order}
         return [read[place.run_id] for place in batch]
@@ -141,7 +144,7 @@ def _table_columns(columns: Iterable[ColumnKind]) -> Iterator[Column]:
 
 
 class _RowMaker:
-    """Makes rows of windows, in these columns; what has no column there is left out."""
+    """Converts windows to rows with these columns; values without a column are left out."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
@@ -149,7 +152,7 @@ class _RowMaker:
         self._positions: dict[Columns, tuple[list[tuple[int, int, int]], list[tuple[int, int]]]] = {}
 
     def rows(self, place: RunPlace, parts: Sequence[Part]) -> list[TableRow]:
-        """A row a window."""
+        """One row per window."""
         started = None if place.started is None else moment(place.started, "started")
         blank: list[Any] = [None] * len(self.columns)
         blank[0], blank[1] = place.run_id, place.name
@@ -163,7 +166,7 @@ class _RowMaker:
                     row[3] = utc(started + window[0])
                 for source, peak_at, mean_at in gauges:
                     cell = window[source]
-                    # One number where the level did not move.
+                    # A single number is both peak and mean: the level did not move.
                     row[peak_at], row[mean_at] = cell if type(cell) is list else (cell, cell)
                 for source, at in others:
                     cell = window[source]
@@ -172,7 +175,7 @@ class _RowMaker:
         return rows
 
     def _find_positions(self, kinds: Columns) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
-        """Where in a window gauges and other cells stand, and where in a row they go."""
+        """The positions of gauges and of other cells in a window, each with its positions in a row."""
         gauges, others = [], []
         for source, (key, kind, _) in enumerate(kinds, start=2):
             if kind == Kind.GAUGE.value and f"{key}_peak" in self._at:

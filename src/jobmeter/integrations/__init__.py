@@ -1,1 +1,1 @@
-"""Where jobmeter takes part in other programs: pytest, notebooks, Celery workers, Ray."""
+"""The parts of jobmeter that run inside other programs: pytest, notebooks, Celery workers, Ray."""

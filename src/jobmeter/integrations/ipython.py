@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises what is wrong: a notebook has no program that could be ended."""
+    """Raises UsageError for wrong options, instead of exiting: a notebook has no program that could be ended."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"%%jobmeter: {message}")
@@ -31,7 +31,7 @@ def register(shell: Any) -> None:
 
 
 def measure_cell(shell: Any, line: str, cell: str) -> Run | None:
-    """Run the cell, and return what it used, which the notebook shows; None for `--quiet`.
+    """Run the cell, and return what it used, which the notebook shows; None for `--quiet`, or if the cell fails.
 
     An exception of the cell is shown as without the magic, and its run is stored as failed.
     """

@@ -1,4 +1,4 @@
-"""The pytest plugin: `--jobmeter` measures every test, a marker limits what one may use.
+"""The pytest plugin: `--jobmeter` measures every test, a marker limits what a test may use.
 
 pytest loads this module in every run, so it imports nothing but pytest until there is something to measure.
 """
@@ -20,7 +20,7 @@ _MARKER = (
     "memory is what it may add to the memory of the process, as '500MiB'; runtime is as '3s'."
 )
 _FIGURES = ("cpu_seconds", "memory_growth_bytes", "memory_peak_bytes", "wall_seconds")
-"""What a report has of its test, as properties `jobmeter_…`: JUnit files have them, and xdist passes them on."""
+"""The figures in the report of a test, as properties `jobmeter_…`: JUnit files have them, and xdist passes them on."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("jobmeter") is not None]
     for item in marked:
-        _limits(item)  # what is wrong with a marker is reported before any test runs
+        _limits(item)  # a marker that is not valid is reported before any test runs
     if marked and not config.pluginmanager.has_plugin(_PLUGIN):
         _register(config)
 
@@ -55,7 +55,7 @@ class _Limits(NamedTuple):
 
 
 class Measuring:
-    """Measures tests in the process that runs them, and shows what the reports of all processes have."""
+    """Measures tests in the process that runs them, and shows the figures in the reports of all processes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -123,14 +123,14 @@ class Measuring:
 
 
 def _figures(run: Run) -> dict[str, float]:
-    """What was measured of those that a report has."""
+    """Those of `_FIGURES` that were measured, by name."""
     growth = run.measured("block_mem_growth").get("peak")
     every = (run.cpu_seconds, growth, run.memory_peak_bytes, run.wall_seconds)
     return {name: value for name, value in zip(_FIGURES, every) if value is not None}
 
 
 def _limits(item: pytest.Item) -> _Limits | None:
-    """What the marker of a test allows; None without one. pytest.UsageError for a marker that is not valid."""
+    """What the marker of a test allows; None if it has no marker. Raises pytest.UsageError if it is not valid."""
     marker = item.get_closest_marker("jobmeter")
     if marker is None:
         return None
@@ -171,7 +171,7 @@ def _over(limits: _Limits, figures: dict[str, float], run: Run) -> str:
 
 
 def _writable_store(given: str | None) -> str:
-    """Where runs are stored. pytest.UsageError when that cannot be written."""
+    """The directory of the store. Raises pytest.UsageError if it cannot be written."""
     from jobmeter.errors import JobmeterError
     from jobmeter.settings import resolve
     from jobmeter.store_access import make_store_directory

@@ -1,4 +1,4 @@
-"""What goes wrong with measuring, in the log of the program: each message once, and never as a failure of its work."""
+"""Writes what goes wrong with measuring to the program's log: each message once, and never as a failure of its work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 _MOST = 100
-"""Different messages; a program may run for months."""
+"""How many different messages are logged at most; a program may run for months."""
 
 
 class Warnings:
@@ -24,7 +24,7 @@ class Warnings:
 
     @contextlib.contextmanager
     def instead_of_failing(self, consequence: str) -> Iterator[None]:
-        """Whatever is raised within becomes a line of the log."""
+        """Log any exception of the `with` block, instead of raising it; the message begins with `consequence`."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - the task goes on, whatever fails here

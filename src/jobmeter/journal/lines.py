@@ -18,7 +18,7 @@ LONGEST_LINE = 64 << 20
 
 
 def open_journal(path: str) -> BinaryIO:
-    """The file, for reading. StoreError when it cannot be read, or is no file of its own but a link, a pipe, a device.
+    """Open a file for reading. Raises StoreError if it cannot be read, or is not regular: a link, a pipe, a device.
 
     A link may lead to the file of another user or to a device without an end, and opening a pipe waits for its writer.
     """
@@ -36,12 +36,12 @@ def open_journal(path: str) -> BinaryIO:
 
 
 def read_lines(file: IO[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes]:
-    """The lines. One that is longer comes in pieces, of which all but the last have no newline at their end."""
+    """The lines. A line of more than `longest` bytes comes in pieces, of which all but the last have no newline."""
     return iter(functools.partial(file.readline, longest), b"")
 
 
 def skip_line(file: BinaryIO) -> tuple[int, bool]:
-    """Skip the rest of a line: how many bytes that were, and whether a newline ended it."""
+    """Skip the rest of a line; returns how many bytes it had, and whether a newline ended it."""
     skipped = 0
     while piece := file.readline(1 << 20):
         skipped += len(piece)
@@ -62,7 +62,7 @@ DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def parse_line(line: bytes) -> Any:
-    """The JSON of a line; None when it is none. NaN and Infinity, which Python writes and JSON has not, are none.
+    """The JSON of a line; None if it is not valid. NaN and Infinity, which Python writes but JSON lacks, are not valid.
 
     Earlier versions wrote lone surrogates: see `jobmeter.byte_text`.
     """

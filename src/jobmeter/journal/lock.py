@@ -1,4 +1,4 @@
-"""Holds a journal against others who would append to it or replace it."""
+"""Locks a journal against other programs that would append to it or replace it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _LOCK_SECONDS = 60.0
 
 @contextlib.contextmanager
 def journal_lock(path: str, *, for_appending: bool = False, directory: int | None = None) -> Iterator[IO[bytes]]:
-    """The file of ended runs, held against all who would append to it or replace it. OSError when it cannot be had.
+    """Open and lock a file of ended runs, against appending and replacing. Raises OSError if that is not possible.
 
-    `directory` is where it is, if that was opened. Whoever writes a run takes no lock: nobody else writes to its file.
+    `directory`: a descriptor of its directory, if that is already open. The writer of a run takes no lock: no other
+    process writes runs to its file.
     """
     with contextlib.nullcontext(directory) if directory is not None else directory_of(path) as place:
         while True:
@@ -28,7 +29,7 @@ def journal_lock(path: str, *, for_appending: bool = False, directory: int | Non
                 if os.path.samestat(os.fstat(file.fileno()), _stat(place, path)):
                     yield file
                     return
-            # It was replaced while we waited.
+            # The file was replaced while we waited.
 
 
 def _open_locked(directory: int, path: str, *, for_appending: bool) -> IO[bytes]:

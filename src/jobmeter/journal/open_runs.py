@@ -1,4 +1,4 @@
-"""Finds the runs without an end in a file of many, without parsing it."""
+"""Finds the unfinished runs in a file of many runs, without parsing it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _RUN = re.compile(rb'\{"run":"([\w-]+)"\}')
 
 
 class FoundRuns(NamedTuple):
-    """What a file holds."""
+    """The runs that were found in a file."""
 
     unfinished: list[RunLocation]
-    last_marked: RunLocation | None  # the last run whose header has the text that was looked for
+    last_marked: RunLocation | None  # the last run whose header has the text that was searched for
 
 
 def find_runs(path: str, marked: bytes) -> FoundRuns:
-    """The unfinished runs, and the last with `marked` in its header. StoreError when the file cannot be read."""
+    """The unfinished runs, and the last with `marked` in its header. Raises StoreError if the file cannot be read."""
     unfinished: dict[str, RunLocation] = {}
     last_marked: RunLocation | None = None
     current = ""

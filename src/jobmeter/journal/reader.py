@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Header, Record
 
 _NO_COLUMNS = (b"[", b'{"processes"', b'{"record"', b'{"labels"', b'{"removed"')
-"""How the lines begin that declare no columns."""
+"""Beginnings of lines that do not declare columns."""
 _HEADER_ID = re.compile(rb'\{"schema":"%s","id":"([A-Za-z0-9][\w-]{0,63})"' % re.escape(SCHEMA.encode()))
 
 
@@ -40,7 +40,7 @@ class JournalWindow(NamedTuple):
 class Journal(NamedTuple):
     """The journal of one run."""
 
-    header: Header  # `id` alone, if it is not valid and there is no record to take it from
+    header: Header  # schema and `id` alone, if it is not valid and there is no record to use
     windows: list[JournalWindow]
     processes: list[tuple[float, list[Any]]]  # (seconds, the processes that lived then)
     record: Record | None  # None: its writer was stopped before the end
@@ -48,7 +48,7 @@ class Journal(NamedTuple):
 
 
 class RunLocation(NamedTuple):
-    """Where in a file of many runs one begins."""
+    """Where a run begins in a file of many."""
 
     run_id: str
     offset: int = 0
@@ -56,9 +56,9 @@ class RunLocation(NamedTuple):
 
 
 def read_journal(path: str, location: RunLocation | None = None) -> Journal:
-    """Read what can be read of one run, the first if none is named.
+    """Read what can be read of one run; the first run if there is no `location`.
 
-    StoreError only when there is no header to go by.
+    Raises StoreError only if the file or the header of the run cannot be read.
     """
     for journal in _read(path, location):
         if location is None or journal.header.get("id") == location.run_id:
@@ -69,7 +69,7 @@ def read_journal(path: str, location: RunLocation | None = None) -> Journal:
 
 
 def read_shared(path: str) -> dict[str, Any]:
-    """What line 1 says of all runs of a file of many; empty where it is the header of one."""
+    """What line 1 of a file of many runs has for all of them; empty if line 1 is the header of one run."""
     with open_journal(path) as file:
         try:
             first = parse_line(file.readline(LONGEST_LINE))
@@ -79,7 +79,7 @@ def read_shared(path: str) -> dict[str, Any]:
 
 
 def shared_part(first: Any) -> tuple[dict[str, Any], str | None]:
-    """What the line says of all runs, and what is wrong with that; then it is empty."""
+    """What line 1 has for all runs, and what is wrong with it. If something is wrong, the first is empty."""
     shared = first.get("shared") if isinstance(first, dict) else None
     if shared is None:
         return {}, None
@@ -88,7 +88,7 @@ def shared_part(first: Any) -> tuple[dict[str, Any], str | None]:
 
 
 def check_schema(path: str, number: int, header: Any) -> None:
-    """StoreError when this is no header that this version reads."""
+    """Raise StoreError if this is not a header that this version reads."""
     if not isinstance(header, dict) or "schema" not in header:
         raise StoreError(f"{path}: line {number} is not the header of a journal")
     if header["schema"] != SCHEMA:
@@ -108,13 +108,13 @@ def header_id(line: bytes, header: Any = None) -> str | None:
 
 
 def quick_id(line: bytes) -> str | None:
-    """The id in a header as `run` writes it, which need not be parsed for that."""
+    """The id in a header as `run` writes it, found without parsing; None for any other line."""
     match = _HEADER_ID.match(line)
     return match[1].decode() if match is not None and line.endswith(b"}\n") else None
 
 
 def begins_with_another(path: str, run_ids: Container[str]) -> bool:
-    """Whether the first run of a file is none of these: then an index that says so is wrong, or others changed it."""
+    """Whether the first run of a file is not in `run_ids`: then the index is wrong, or another program changed it."""
     try:
         with open_journal(path) as file:
             first = quick_id(file.readline(LONGEST_LINE))
@@ -129,7 +129,7 @@ def skipped(path: str, number: int, problem: str) -> str:
 
 
 def unreadable(path: str, number: int, line: bytes) -> str:
-    torn = "" if line.endswith(b"\n") else " (torn: its writer was stopped here)"
+    torn = "" if line.endswith(b"\n") else " (incomplete: its writer was stopped here)"
     return f"{path}: line {number} cannot be read and was skipped{torn}"
 
 
@@ -153,7 +153,7 @@ def valid_record(record: Any, run_id: str) -> tuple[Record | None, str | None]:
 
 
 def apply_labels(labels: dict[str, Any], changes: Any) -> dict[str, Any]:
-    """The labels after a change; a label that became null is gone."""
+    """The labels after a change; a label that is set to null is removed."""
     merged = {**labels, **changes} if isinstance(changes, dict) else labels
     return {key: value for key, value in merged.items() if value is not None}
 
@@ -210,7 +210,7 @@ class _Reading:
         self._current: _Run | None = None
 
     def take(self, number: int, line: bytes) -> str | None:
-        """Take one line; the id of the run, when it is the last of one."""
+        """Process one line; returns the id of the run that the line ends, else None."""
         if line == b"\n":
             if number == 1:
                 check_schema(self._path, number, None)
@@ -297,7 +297,7 @@ class _Reading:
         else:
             journal.problems.append(unreadable(self._path, number, line))
             if not line.startswith(_NO_COLUMNS):
-                run.columns = None  # they may have been declared again in this line
+                run.columns = None  # this line may have declared other columns
         if problem is not None:
             journal.problems.append(skipped(self._path, number, problem))
         return None

@@ -1,6 +1,6 @@
-"""Reads the windows of many runs, and nothing else of them: quickly, where all is as `run` writes it.
+"""Reads the windows of many runs, and nothing else: a fast reader for journals exactly as `run` writes them.
 
-Whatever else stands in a journal (torn lines, values that are not valid) is for `jobmeter.journal.reader`, which
+A journal with anything else (torn lines, values that are not valid) is for `jobmeter.journal.reader`, which
 reports it.
 """
 
@@ -34,18 +34,18 @@ class ColumnKind(NamedTuple):
 
 Columns = tuple[ColumnKind, ...]
 Part = tuple[Columns, list[list[Any]]]
-"""Columns, and the windows that have them: seconds, samples, and a cell a column."""
+"""Columns, and the windows that have them: seconds, samples, and one cell per column."""
 
 
 class NotPlain(Exception):
-    """The run is not as `run` writes it."""
+    """The journal of the run is not exactly as `run` writes it."""
 
 
 class WindowReader:
-    """Reads runs of one file, best in the order in which they stand there."""
+    """Reads runs of one file; fastest in the order in which the file has them."""
 
     def __init__(self, path: str) -> None:
-        """StoreError when the file cannot be read."""
+        """Raises StoreError if the file cannot be read."""
         self._path = path
         self._file = open_journal(path)
         self._shared: dict[str, Any] | None = None
@@ -60,7 +60,7 @@ class WindowReader:
         return self._parts(location, with_windows=False)
 
     def windows(self, location: RunLocation) -> list[Part]:
-        """The windows of a run. NotPlain when anything in it is not as it should be."""
+        """The windows of a run. Raises NotPlain if anything in it is not as it should be."""
         return self._parts(location, with_windows=True)
 
     def _parts(self, location: RunLocation, *, with_windows: bool) -> list[Part]:
@@ -71,7 +71,7 @@ class WindowReader:
             raise NotPlain
         own = header.partition(_MEASUREMENTS)[2]
         parts: list[Part] = []
-        windows: list[list[Any]] | None = None  # of the last part; None: of another run, or without columns
+        windows: list[list[Any]] | None = None  # of the last part; None before the first columns
         is_mine = True
         for line in lines:
             if line[:1] == b"[":
@@ -112,7 +112,7 @@ class WindowReader:
         return known
 
     def _descriptions(self, own: bytes, header: bytes) -> dict[str, Any]:
-        """What the run's header says of its measurements, or the first line of all runs."""
+        """The descriptions of the run's measurements, from its header or the first line of the file."""
         described = self._described.get(own)
         if described is None:
             if self._shared is None:
@@ -133,7 +133,7 @@ def _run_of(line: bytes) -> str | None:
 
 
 def _window(line: bytes, columns: Columns) -> list[Any]:
-    """A window whose cells are valid for the kinds of their columns."""
+    """Parse a window. Raises NotPlain if a cell is not valid for the kind of its column."""
     try:
         window: list[Any] = _scan_json(line.decode(), 0)[0]
     except (ValueError, StopIteration, RecursionError):

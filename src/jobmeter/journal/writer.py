@@ -5,12 +5,12 @@ Then come windows as arrays `[seconds, samples, cell, …]` in the order of the 
 `{"columns": […]}` seen, and at the end `{"record": {…}}`, the run record.
 
 A file of many runs begins with `{"schema": …, "shared": {…}}`: what the headers that
-follow have in common. Each header begins a run, and the lines after it are of that run;
-`{"run": id}` says that those which follow are of an earlier one, so that runs may overlap.
+follow have in common. Each header begins a run, and the lines after it belong to that run;
+the lines after `{"run": id}` belong to an earlier run, so that runs may overlap.
 
 If the disk was full for a while, `{"gap": {"windows": N, "why": …}}` stands where windows are missing.
 
-What may be appended to a run at any time, also by others: `{"labels": {…}, "run": id}`
+Two kinds of lines may be appended at any time, also by other programs: `{"labels": {…}, "run": id}`
 changes labels (null removes one), `{"removed": id}` removes the run from its file.
 """
 
@@ -20,7 +20,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from jobmeter.byte_text import json_text
 from jobmeter.errors import StoreError
@@ -39,30 +39,30 @@ _lines_until_fast = 50
 
 
 class RunJournal(Protocol):
-    """Takes the lines of many runs. Whoever measures a job may be far from the file that they end up in."""
+    """Takes the lines of many runs. The process that measures a job need not be the one that writes the file."""
 
     path: str
 
     @property
     def failed(self) -> str | None:
-        """What went wrong first; None while all is well."""
+        """The first failure; None if there was none."""
 
     def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
-        """The header of a run; the lines that follow are of it."""
+        """Write the header of a run; the lines that follow belong to it."""
 
     def append(self, run_id: str, *lines: Any) -> None:
-        """Lines of a run, together; runs of many threads may take turns."""
+        """Append lines of a run, together; the runs of many threads may take turns."""
 
 
 class JournalFile:
-    """A file that only grows. A failure to write is reported through `failed`, the first one, and never raised.
+    """An append-only file. A failure to write is never raised; the first one is in `failed`.
 
-    What fails to be written is tried again with the next line: a disk that is full may have room then. Headers and
-    records are kept until then; windows are not, and how many are missing is written.
+    After a failure, writing is tried again with the next line: a full disk may have room by then. Headers and records
+    are kept until then. Windows are dropped, and a line is written that says how many are missing.
     """
 
     def __init__(self, path: str, shared: Mapping[str, Any] | None = None) -> None:
-        """Create the file; StoreError when the store cannot be written.
+        """Create the file. Raises StoreError if the store cannot be written.
 
         `shared` is what the headers of its many runs have in common; None for a file of one run.
         """
@@ -72,7 +72,7 @@ class JournalFile:
         self._current = ""  # the run to which lines without `run` belong
         self._lock = threading.Lock()
         self._owed: list[bytes] = []  # headers and records that could not be written yet
-        self._missing = 0  # windows that never will be
+        self._missing: dict[str, int] = {}  # run → windows that were dropped
         try:
             store, directory = os.path.split(os.path.dirname(path))
             make_store_directory(store, directory)
@@ -83,9 +83,9 @@ class JournalFile:
             self._write(encode({"schema": SCHEMA, "shared": shared}), keep=True)
 
     def begin(self, run_id: str, header: Mapping[str, Any], *lines: Any) -> None:
-        """The header of a run; the `lines` and those that follow are of it."""
+        """Write the header of a run; the `lines` and those that follow belong to it."""
         shared = self.shared or {}
-        # Most are the very same object, and to compare two descriptions takes longer than to write one.
+        # First by identity: most are the same object, and comparing two descriptions takes longer than writing one.
         header = {
             key: value
             for key, value in header.items()
@@ -97,31 +97,35 @@ class JournalFile:
             self._write(data, keep=True)
 
     def append(self, run_id: str, *lines: Any) -> None:
-        """Lines of a run, together; runs of many threads may take turns."""
+        """Append lines of a run, together; the runs of many threads may take turns."""
         data = b"".join(map(encode, lines))
         with self._lock:
-            # After a failure, what was written last may be of another run.
+            # After a failure, the last line in the file may be of another run.
             if self.shared is not None and (self._current != run_id or self.failed is not None):
                 self._current = run_id
                 data = encode({"run": run_id}) + data
-            self._write(data, keep=not any(isinstance(line, list) for line in lines))
+            self._write(data, keep=not any(isinstance(line, list) for line in lines), run_id=run_id)
 
-    def _write(self, data: bytes, *, keep: bool) -> None:
-        """Write a piece, after those that are owed; if that fails, `keep` it for the next time."""
+    def _write(self, data: bytes, *, keep: bool, run_id: str = "") -> None:
+        """Write a piece, after those that are owed. If that fails, `keep` it for the next time, or drop a window."""
         while self._owed and self._write_piece(self._owed[0]):
             del self._owed[0]
-        if self._owed:
-            written = False
-        elif self._missing:
-            gap = encode({"gap": {"windows": self._missing, "why": self.failed}})
-            if written := self._write_piece(gap + data):
-                self._missing = 0
+        if not self._owed and self._write_piece(self._gaps(self._missing) + data):
+            self._missing.clear()
+        elif keep:
+            self._owed.append(self._gaps([run_id]) + data)  # the record of a run is its last line
+            self._missing.pop(run_id, None)
         else:
-            written = self._write_piece(data)
-        if not written and keep:
-            self._owed.append(data)
-        elif not written:
-            self._missing += 1
+            self._missing[run_id] = self._missing.get(run_id, 0) + 1
+
+    def _gaps(self, run_ids: Iterable[str]) -> bytes:
+        """The lines that say how many windows of these runs were dropped."""
+        lines: list[object] = []
+        for run_id in run_ids:
+            if windows := self._missing.get(run_id):
+                lines += [{"run": run_id}] if self.shared is not None else []
+                lines.append({"gap": {"windows": windows, "why": self.failed}})
+        return b"".join(map(encode, lines))
 
     def _write_piece(self, data: bytes) -> bool:
         """Write all of it, or none."""
@@ -145,7 +149,7 @@ class JournalFile:
 
     @property
     def is_removed(self) -> bool:
-        """Whether somebody removed the file, so that nobody will read what is written to it."""
+        """Whether the file was removed, so that nothing that is written to it will be read."""
         return os.fstat(self._descriptor).st_nlink == 0
 
     def sync(self) -> None:
@@ -166,7 +170,7 @@ class JournalWriter:
     """Writes one run, to a file of its own or into a `shared` one. No failure is raised: the job goes on."""
 
     def __init__(self, store: str, run_id: str, shared: RunJournal | None = None) -> None:
-        """Create the file; StoreError when the store cannot be written."""
+        """Create the file. Raises StoreError if the store cannot be written."""
         self._run_id = run_id
         self._own = JournalFile(journal_path(store, run_id)) if shared is None else None
         self._file: RunJournal = self._own or shared  # type: ignore[assignment]  # one of them is there
@@ -181,7 +185,7 @@ class JournalWriter:
         self.begin({**identity, "measurements": {key: m.described() for key, m in measurements.items()}})
 
     def begin(self, header: Mapping[str, Any]) -> None:
-        """The header, of what was described before."""
+        """Write a header that already has the descriptions of the measurements."""
         self._file.begin(self._run_id, header)
 
     def window(self, seconds: float, samples: int, cells: dict[str, Any], processes: list[Any]) -> None:
@@ -195,7 +199,7 @@ class JournalWriter:
         self._file.append(self._run_id, *lines)
 
     def record(self, record: Record) -> None:
-        """The outcome: the last line."""
+        """Write the record, which is the last line, and sync the file."""
         self._file.append(self._run_id, {"record": record})
         self.sync()
 
@@ -224,7 +228,7 @@ def shared_journal(store: str, name: str, shared: Mapping[str, Any]) -> JournalF
 
 
 def append_to_journal(path: str, *lines: Mapping[str, Any]) -> None:
-    """Add lines about a run to its file, beside its writer. StoreError when that cannot be written."""
+    """Append lines about a run to its file, from a program that is not its writer. Raises StoreError if that fails."""
     import errno  # late: `run` appends nothing to other runs
 
     from jobmeter.journal.lock import journal_lock
@@ -250,7 +254,7 @@ def encode(line: Any) -> bytes:
 def _encode_fast(line: Any) -> bytes | None:
     """The same by orjson, for programs that write many lines: it takes a tenth of the time, and 3 ms to import.
 
-    None for what it refuses, or writes otherwise: letters beyond ASCII, numbers beyond 64 bits.
+    None for what orjson refuses or writes differently: letters beyond ASCII, numbers beyond 64 bits.
     """
     global _lines_until_fast
     if _lines_until_fast > 0:

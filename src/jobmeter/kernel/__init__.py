@@ -1,1 +1,1 @@
-"""Reads the machine. Knows processes, cgroups and counters, and no measurements."""
+"""Reads the machine: processes, cgroups and counters. Knows nothing of measurements."""

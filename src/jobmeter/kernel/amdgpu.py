@@ -1,7 +1,7 @@
-"""AMD GPUs with their compute driver (ROCm), as sysfs shows them: no library is needed, and no root.
+"""AMD GPUs with the compute driver (ROCm), read from sysfs. Needs neither a library nor root.
 
-Devices are those of /sys/class/kfd/kfd/topology, in its order, which is that of ROCR_VISIBLE_DEVICES. What a device
-does is in the folder of its PCI device; /sys/class/kfd/kfd/proc has the memory of each process that computes on it.
+The devices are those of /sys/class/kfd/kfd/topology, in the same order as in ROCR_VISIBLE_DEVICES. The state of a
+device is in the folder of its PCI device; /sys/class/kfd/kfd/proc has the GPU memory of each process that computes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from jobmeter.kernel.machine import Machine, read_text
 
 
 def parse_properties(content: str) -> dict[str, int]:
-    """The file `properties` of a node of the topology: a name and a number in each line."""
+    """Parse the file `properties` of a topology node: a name and a number per line."""
     pairs = (line.split() for line in content.split("\n"))
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
 
 
 def find_gpus(machine: Machine) -> list[Gpu]:
-    """The GPUs of the topology; its other nodes are CPUs. `handle` is the folder of the device and its number there."""
+    """The GPUs of the topology; its other nodes are CPUs. `Gpu.handle` is the folder of the device and its `gpu_id`."""
     root = f"{machine.sys}/class/kfd/kfd/topology/nodes"
     try:
         names = sorted((name for name in os.listdir(root) if name.isdecimal()), key=int)
@@ -34,22 +34,23 @@ def find_gpus(machine: Machine) -> list[Gpu]:
         try:
             minor = parse_properties(read_text(f"{root}/{name}/properties")).get("drm_render_minor", 0)
         except OSError:
-            continue  # of a container that was given other GPUs
+            continue  # not readable: this container was given other GPUs
         device = f"{machine.sys}/class/drm/renderD{minor}/device"
-        gpus.append(Gpu(len(gpus), _text(f"{device}/unique_id") or f"GPU-{number}", _product(device), None,
-                        (device, number), device))  # fmt: skip
+        # `unique_id` is hexadecimal digits alone; ROCR_VISIBLE_DEVICES and `rocminfo` have them after `GPU-`.
+        uuid = f"GPU-{_text(f'{device}/unique_id') or number}"
+        gpus.append(Gpu(len(gpus), uuid, _product(device), None, (device, number), device))
     return gpus
 
 
 def read_gpu(machine: Machine, gpu: Gpu) -> GpuReading:
-    """What the GPU reports now. GpuLost when its folder is gone."""
+    """What the GPU reports now. Raises GpuLost if its folder is gone."""
     device, number = gpu.handle
     if not os.path.isdir(device):
         raise GpuLost(f"{gpu.label}: {device} is gone")
     chip = device_chip(device)
     microwatts = microjoules = thousandths = None
     if chip is not None:
-        # Which of the two a GPU has depends on its generation.
+        # Which of the two power files a GPU has depends on its generation.
         microwatts = read_number(f"{chip}/power1_average") or read_number(f"{chip}/power1_input")
         microjoules = read_number(f"{chip}/energy1_input")
         thousandths = read_number(f"{chip}/temp1_input")
@@ -66,7 +67,7 @@ def read_gpu(machine: Machine, gpu: Gpu) -> GpuReading:
 
 
 def _processes(machine: Machine, number: int) -> dict[int, int | None] | None:
-    """The processes that compute on the GPU, with their memory there; None when the driver does not list them."""
+    """The GPU memory, by pid, of each process that computes on the GPU; None if the driver does not list processes."""
     root = f"{machine.sys}/class/kfd/kfd/proc"
     try:
         names = os.listdir(root)

@@ -1,7 +1,7 @@
-"""Bytes of IP packets of the sockets in a cgroup, counted by a small program in the kernel (bpf(2)).
+"""Counts the bytes of IP packets of the sockets in a cgroup, with a small program in the kernel (bpf(2)).
 
-The program is attached to a group of the unified hierarchy, and counts for every socket that was made by a process in
-it. It is gone with the last descriptor of its link, so that nothing is left of a jobmeter that was killed.
+The program is attached to a group of the unified hierarchy and counts for every socket that a process in that group
+created. The kernel removes it when the last descriptor of its link is closed: a killed jobmeter leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390
 _MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD, _LINK_CREATE = 0, 1, 5, 28
 _ARRAY, _CGROUP_SKB = 2, 8  # BPF_MAP_TYPE_ARRAY, BPF_PROG_TYPE_CGROUP_SKB
 _INGRESS, _EGRESS = 0, 1  # BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS
-_LOOPBACK = 1  # the number of its interface in every network namespace
+_LOOPBACK = 1  # the index of the loopback interface in every network namespace
 _LENGTH, _INTERFACE = 0, 40  # fields of struct __sk_buff: len, ifindex
 _INSTRUCTION = struct.Struct("=BBhi")
 _TOTALS = struct.Struct("=QQ")
@@ -36,10 +36,10 @@ class PacketBytes(NamedTuple):
 
 
 class PacketCounter:
-    """Counts what the sockets of one group send and receive from now on, but for loopback."""
+    """Counts the bytes that the sockets of one group send and receive from now on, except over loopback."""
 
     def __init__(self, directory: str) -> None:
-        """NoData, with the reason, where the kernel does not allow it."""
+        """Raises NoData, with the reason, if the kernel refuses the program."""
         self._descriptors: list[int] = []
         try:
             self._map = self._keep(_call(_MAP_CREATE, struct.pack("=5I", _ARRAY, 4, _TOTALS.size, 1, 0)))
@@ -70,7 +70,7 @@ class PacketCounter:
 
 
 def _program(totals: int, offset: int) -> bytes:
-    """Add the length of a packet at `offset` of the map's value, and let the packet pass."""
+    """The program: adds the length of a packet at `offset` of the map's value, and lets the packet pass."""
     return b"".join(
         _INSTRUCTION.pack(code, destination | source << 4, jump, value)
         for code, destination, source, jump, value in (
@@ -96,7 +96,7 @@ def _load(program: bytes, way: int) -> int:
 
 
 def _call(command: int, attributes: bytes) -> int:
-    """bpf(2); OSError when it fails."""
+    """Call bpf(2). Raises OSError if it fails."""
     import ctypes
 
     number = _SYSCALL.get(os.uname().machine)
@@ -119,7 +119,7 @@ def _libc() -> CDLL:
 
 def _why_not(error: OSError) -> str:
     if error.errno in (errno.EPERM, errno.EACCES):
-        return "only root may count packets in the kernel (bpf), or who has CAP_BPF and CAP_NET_ADMIN"
+        return "counting packets in the kernel (bpf) needs root, or CAP_BPF and CAP_NET_ADMIN"
     if error.errno in (errno.ENOSYS, errno.EINVAL):
         return "this kernel cannot count the packets of a cgroup (bpf, Linux 5.7)"
     return f"bpf: {error.strerror}"

@@ -8,13 +8,13 @@ from jobmeter.kernel.machine import Machine, read_text
 from jobmeter.light_typing import NamedTuple
 
 _SECTOR = 512
-"""Bytes, whatever the disk has."""
+"""Bytes: the unit of this file, whatever the sector size of the disk."""
 _WHOLE_DISK = r"(?:[shv]d[a-z]+|xvd[a-z]+|nvme\d+n\d+|mmcblk\d+|dasd[a-z]+|pmem\d+)"
-"""Names of disks, not of their parts, nor of what is made of them (dm-0, md0, loop0): each byte counts once."""
+"""Names of whole disks. Partitions, and devices made of disks (dm-0, md0, loop0), are left out: a byte counts once."""
 
 
 class DiskBytes(NamedTuple):
-    """Since boot, all disks together."""
+    """Bytes since boot, summed over all disks."""
 
     read: int
     written: int

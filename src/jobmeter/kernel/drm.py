@@ -13,7 +13,7 @@ from jobmeter.light_typing import NamedTuple
 
 _UNITS = {b"": 1, b"KiB": 2**10, b"MiB": 2**20, b"GiB": 2**30}
 _DEVICE_REGIONS = (b"vram", b"local", b"device")
-"""Beginnings of the names of memory regions that are the GPU's own: amdgpu and xe, i915, others."""
+"""Prefixes of the names of regions in the GPU's own memory: of amdgpu and xe, of i915, of other drivers."""
 
 
 class DrmClient(NamedTuple):
@@ -23,7 +23,7 @@ class DrmClient(NamedTuple):
     device: str  # its PCI address; "" where the driver does not report it
     client: int
     engine_seconds: dict[str, float]  # by class of engine, since the client was opened
-    engine_cycles: dict[str, tuple[int, int]]  # of drivers that count those: the client's, and all
+    engine_cycles: dict[str, tuple[int, int]]  # for drivers that count cycles: (of the client, of all)
     device_memory: int  # resident in memory of the GPU
     system_memory: int  # resident in memory of the machine
 
@@ -33,7 +33,7 @@ class DrmClient(NamedTuple):
 
 
 def parse_fdinfo(content: bytes) -> DrmClient | None:
-    """None for a file that is no client of a GPU. ValueError for one that cannot be read."""
+    """The client that a file describes; None if it is not a GPU client. Raises ValueError if it cannot be parsed."""
     fields: dict[bytes, bytes] = {}
     for line in content.split(b"\n"):
         name, separator, value = line.partition(b":")
@@ -64,7 +64,7 @@ def parse_fdinfo(content: bytes) -> DrmClient | None:
 
 
 def _memory(fields: dict[bytes, bytes]) -> tuple[int, int]:
-    """Resident bytes in memory of the GPU and of the machine. `memory-` is what older kernels call `resident-`."""
+    """Resident bytes in the memory of the GPU and of the machine. Older kernels write `memory-`, not `resident-`."""
     prefix = b"resident-" if any(name.startswith(b"resident-") for name in fields) else b"memory-"
     device = system = 0
     for name, value in fields.items():
@@ -92,7 +92,7 @@ def _number(value: bytes, name: bytes) -> int:
 
 
 def read_clients(machine: Machine, pid: int) -> list[DrmClient]:
-    """The clients of GPUs that a process has open. OSError when it has ended or may not be read."""
+    """The GPU clients that a process has open. Raises OSError if it has ended or may not be read."""
     folder = f"{machine.proc}/{pid}"
     clients = []
     for name in os.listdir(f"{folder}/fd"):
@@ -101,7 +101,7 @@ def read_clients(machine: Machine, pid: int) -> list[DrmClient]:
                 continue
             client = parse_fdinfo(read_bytes(f"{folder}/fdinfo/{name}"))
         except OSError:
-            continue  # closed meanwhile
+            continue  # closed since it was listed
         if client is not None:
             clients.append(client)
     return clients

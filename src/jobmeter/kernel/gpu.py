@@ -1,4 +1,4 @@
-"""What a GPU is and what it reports, whichever driver it has; and which GPUs a job may use."""
+"""A GPU and its readings, in a form common to all drivers; and which GPUs a job may use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class GpuLost(Exception):
 class Gpu(NamedTuple):
     """One GPU, or one instance of a GPU that is divided (MIG)."""
 
-    number: int  # of the GPU, also of its instances
+    number: int  # of the GPU; all its instances have the same
     uuid: str
     name: str
     instance: int | None  # the number of the MIG instance; None: a whole GPU
     handle: Any
-    whole: Any  # the handle of the GPU; power, energy and temperature are of all of it
+    whole: Any  # the handle of the whole GPU, for power, energy and temperature
 
     @property
     def label(self) -> str:
@@ -35,14 +35,14 @@ class GpuReading(NamedTuple):
     energy_joules: float | None = None  # since the driver was loaded
     celsius: float | None = None
     throttled_by: tuple[str, ...] | None = None
-    processes: dict[int, int | None] | None = None  # pid → bytes of GPU memory, as the driver numbers processes
+    processes: dict[int, int | None] | None = None  # pid, as the driver numbers processes → bytes of GPU memory
     process_percent: dict[int, float] | None = None  # pid → share of the time that its kernels ran
 
 
 def visible(words: str | None, gpus: Sequence[Gpu]) -> list[Gpu] | None:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` or `NVIDIA_VISIBLE_DEVICES` names; None when all are, or it is not set.
+    """The GPUs that a variable such as `CUDA_VISIBLE_DEVICES` names; None if it names all, or is not set.
 
-    As CUDA reads it: numbers or beginnings of UUIDs, up to the first that names no GPU.
+    Parsed as CUDA does: numbers or prefixes of UUIDs; the first word that names no GPU ends the list.
     """
     if words is None or words.strip() == "all":
         return None
@@ -59,6 +59,8 @@ def _is_named(gpu: Gpu, word: str) -> bool:
     if word.isdecimal():
         return gpu.number == int(word)
     index, _, instance = word.partition(":")
-    if index.isdecimal() and instance.isdecimal():  # as container runtimes number instances
+    if index.isdecimal() and instance.isdecimal():  # GPU:INSTANCE, as container runtimes write it
         return (gpu.number, gpu.instance) == (int(index), int(instance))
-    return word[:4] in ("GPU-", "MIG-") and gpu.uuid.startswith(word)
+    # ROCm ignores case: its documentation has capitals, its `unique_id` has none.
+    word = word.lower()
+    return word[:4] in ("gpu-", "mig-") and gpu.uuid.lower().startswith(word)

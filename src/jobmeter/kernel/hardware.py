@@ -1,4 +1,4 @@
-"""Which hardware with figures of its own this machine has. Asked by every run: a few calls of stat(2), no import."""
+"""Detects the hardware that a collector can read. Every run does this: a few calls of stat(2), and no import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NVML = "libnvidia-ml.so.1"
 
 
 def present_hardware(machine: Machine) -> list[str]:
-    """The collectors, by name, of hardware that may be here."""
+    """The names of the collectors whose hardware this machine may have."""
     names = []
     if has_nvidia_driver(machine):
         names.append("nvml")
@@ -26,7 +26,7 @@ def present_hardware(machine: Machine) -> list[str]:
 def has_nvidia_driver(machine: Machine) -> bool:
     if os.path.exists(f"{machine.proc}/driver/nvidia"):
         return True
-    # Where the driver is not of this kernel, as in WSL, its library is in a folder of the search path.
+    # Where the driver is not part of this kernel, as in WSL, its library is in a folder of LD_LIBRARY_PATH.
     folders = os.environ.get("LD_LIBRARY_PATH", "")
     return bool(folders) and any(os.path.exists(f"{folder}/{_NVML}") for folder in folders.split(":") if folder)
 

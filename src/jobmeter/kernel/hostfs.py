@@ -9,12 +9,12 @@ from jobmeter.light_typing import NamedTuple
 class CpuTime(NamedTuple):
     """Seconds, all cores together."""
 
-    busy: float  # spent on anything; idle and waiting for disks is not
-    stolen: float  # the part of it in which a hypervisor used the CPUs for others
+    busy: float  # everything except idle and waiting for disks
+    stolen: float  # the part of `busy` in which a hypervisor used the CPUs for others
 
 
 def parse_cpu_time(content: str) -> CpuTime:
-    """From the first line of /proc/stat."""
+    """Parse the first line of /proc/stat."""
     line = content.partition("\n")[0]
     name, *numbers = line.split() or [""]
     try:
@@ -46,10 +46,10 @@ def read_context_switches(machine: Machine) -> int:
 
 
 class Tasks(NamedTuple):
-    """Of /proc/loadavg: processes and threads, of which each has a number of its own."""
+    """The tasks of the machine (processes and threads), from /proc/loadavg. Each task has a number, its pid or tid."""
 
     present: int
-    newest: int  # the number that was assigned last; restarts after the highest
+    newest: int  # the number that was assigned last; after the highest, numbers start over
 
 
 def parse_tasks(content: str) -> Tasks:
@@ -65,7 +65,7 @@ def read_tasks(machine: Machine) -> Tasks:
 
 
 def read_highest_pid(machine: Machine) -> int:
-    """The highest number of a task; after it, numbers restart."""
+    """The limit of task numbers (pid_max), after which they start over."""
     return int(read_text(f"{machine.proc}/sys/kernel/pid_max"))
 
 
@@ -95,17 +95,17 @@ def read_memory_total(machine: Machine) -> int:
 
 
 class MemoryHints(NamedTuple):
-    """Of /proc/meminfo: memory of the whole machine that may be in no process's resident size; bytes."""
+    """Bytes of memory of the whole machine that may be in no process's resident size, from /proc/meminfo."""
 
     shmem: int  # memfds, files on tmpfs, SysV segments; mapped or not
     page_tables: int
     swapped: int
     hugetlb_pool: int  # huge pages of all sizes, used or not
-    hugetlb_used: int  # those in use, of the default size
+    hugetlb_used: int  # huge pages in use, of the default size only
 
 
 def parse_memory_hints(content: bytes) -> MemoryHints:
-    """What an old kernel or another system has no line for is 0."""
+    """Parse /proc/meminfo. A line that an old kernel or another system does not have counts as 0."""
 
     def number(name: bytes) -> int:
         start = content.find(b"\n" + name + b":")
@@ -117,7 +117,7 @@ def parse_memory_hints(content: bytes) -> MemoryHints:
         except ValueError:
             raise ValueError(f"not a line of /proc/meminfo: {line!r}") from None
 
-    # Pages that are being swapped out are still in SwapCached, and no longer in a process's resident size.
+    # SwapCached is not subtracted: pages that are being swapped out are in it, but in no process's resident size.
     swapped = number(b"SwapTotal") - number(b"SwapFree")
     pool = number(b"HugePages_Total") * number(b"Hugepagesize")
     free = number(b"HugePages_Free") * number(b"Hugepagesize")
@@ -125,7 +125,7 @@ def parse_memory_hints(content: bytes) -> MemoryHints:
         number(b"Shmem") * 1024,
         number(b"PageTables") * 1024,
         max(swapped, 0) * 1024,
-        max(number(b"Hugetlb"), pool) * 1024,  # Hugetlb is there since Linux 4.19
+        max(number(b"Hugetlb"), pool) * 1024,  # Hugetlb exists since Linux 4.19
         (pool - free) * 1024,
     )
 
@@ -143,7 +143,7 @@ Traffic = dict[str, tuple[int, int]]
 
 
 def parse_interfaces(content: str) -> Traffic:
-    """From /proc/net/dev."""
+    """Parse /proc/net/dev."""
     traffic = {}
     for line in content.splitlines()[2:]:
         name, _, numbers = line.partition(":")

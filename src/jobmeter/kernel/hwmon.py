@@ -17,7 +17,7 @@ class Sensor(NamedTuple):
 
 
 def chips(machine: Machine) -> dict[str, str]:
-    """The folders of the chips here, each with the name of its driver; none when there are no sensors."""
+    """Folder of each chip → name of its driver; empty if the machine has no sensors."""
     root = f"{machine.sys}/class/hwmon"
     return _named_folders(root)
 
@@ -37,7 +37,7 @@ def _named_folders(root: str) -> dict[str, str]:
 
 
 def temperatures(folder: str, chip: str) -> list[Sensor]:
-    """The temperatures of a chip. What cannot be read, or is no number, is left out: sensors fail one by one."""
+    """The temperatures of a chip. One that cannot be read, or is not a number, is left out: sensors fail one by one."""
     sensors = []
     try:
         names = sorted(name for name in os.listdir(folder) if name.startswith("temp") and name.endswith("_input"))
@@ -52,7 +52,7 @@ def temperatures(folder: str, chip: str) -> list[Sensor]:
 
 
 def read_number(path: str) -> int | None:
-    """The whole number in a file; None when it cannot be read, or is none."""
+    """The integer in a file; None if the file cannot be read or does not hold an integer."""
     try:
         return int(read_text(path))
     except (OSError, ValueError):
@@ -60,7 +60,7 @@ def read_number(path: str) -> int | None:
 
 
 def device_chip(device: str) -> str | None:
-    """The folder with the sensors of a device of its own, such as a GPU; None when it has none."""
+    """The folder with the sensors of one device, such as a GPU; None if the device has none."""
     return next(iter(_named_folders(f"{device}/hwmon")), None)
 
 

@@ -11,7 +11,7 @@ PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Machine(NamedTuple):
-    """Roots of the kernel's file systems, so that a test can point at a folder of its own."""
+    """The roots of the kernel's file systems. A test can point them to its own folder."""
 
     proc: str = "/proc"
     sys: str = "/sys"
@@ -20,7 +20,7 @@ class Machine(NamedTuple):
         return os.path.exists(f"{self.proc}/self/stat")
 
     def shows_own_pids(self) -> bool:
-        """Whether /proc numbers processes as this process does, and is not of another pid namespace."""
+        """Whether /proc is of the pid namespace of this process, and not of another one with other pids."""
         try:
             return os.readlink(f"{self.proc}/self") == str(os.getpid())
         except OSError:
@@ -31,7 +31,7 @@ THIS_MACHINE = Machine()
 
 
 def read_bytes(path: str) -> bytes:
-    """Return the whole of a kernel file; OSError when it cannot be read."""
+    """Return the whole content of a kernel file. Raises OSError if it cannot be read."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []
@@ -56,7 +56,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def cpu_count() -> int:
-    """CPUs this process may use: more than these a job started from here cannot keep busy."""
+    """The number of CPUs that this process may use; a job started from here cannot keep more busy."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

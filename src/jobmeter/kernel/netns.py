@@ -16,21 +16,21 @@ class NetworkNamespace:
     """The namespace that a process is in. Only root may read it once the process has ended."""
 
     def __init__(self, machine: Machine, pid: int) -> None:
-        """NoData when there is no such process, or its network is that of this process."""
+        """Raises NoData if there is no such process, or it is in the network namespace of this process."""
         self._path = f"{machine.proc}/{pid}/net/dev"
         try:
             if os.readlink(f"{machine.proc}/{pid}/ns/net") == os.readlink(f"{machine.proc}/self/ns/net"):
-                raise NoData("it has no network of its own")
+                raise NoData("it is in the network namespace of jobmeter")
             self._descriptor = os.open(f"{machine.proc}/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise NoData(f"the network of process {pid} cannot be read: {error.strerror}") from None
 
     def traffic(self) -> Traffic:
-        """The interfaces, read through the process; OSError once it has ended."""
+        """The counters of the interfaces, read through the process. Raises OSError if the process has ended."""
         return parse_interfaces(read_text(self._path))
 
     def last_traffic(self) -> Traffic:
-        """The same after the process has ended; OSError when this user may not enter the namespace."""
+        """The same after the process has ended. Raises OSError if this user may not enter the namespace."""
         traffic: list[Traffic] = []
         failed: list[BaseException] = []
 
@@ -41,7 +41,7 @@ class NetworkNamespace:
             except (OSError, ValueError) as error:
                 failed.append(error)
 
-        # In a thread of its own, which then ends: a thread that has entered the namespace stays in it.
+        # In a separate thread, which then ends: a thread that has entered the namespace stays in it.
         thread = threading.Thread(target=enter_and_read, name="jobmeter-netns")
         thread.start()
         thread.join()
@@ -54,7 +54,7 @@ class NetworkNamespace:
 
 
 def _enter(descriptor: int) -> None:
-    """setns(2); `os.setns` is there from Python 3.12 on."""
+    """Call setns(2); `os.setns` exists since Python 3.12."""
     if hasattr(os, "setns"):
         os.setns(descriptor, _CLONE_NEWNET)
         return

@@ -1,4 +1,4 @@
-"""The NUMA nodes of the machine, and which CPU is on which (/sys/devices/system/node)."""
+"""The NUMA nodes of the machine, and the node of each CPU (/sys/devices/system/node)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jobmeter.kernel.machine import Machine, read_text
 
 
 def parse_cpu_list(text: str) -> list[int]:
-    """`0-3,8` is 0, 1, 2, 3, 8."""
+    """Parse a list of CPUs: `0-3,8` is 0, 1, 2, 3, 8."""
     cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -20,7 +20,7 @@ def parse_cpu_list(text: str) -> list[int]:
 
 
 def node_of_cpus(machine: Machine) -> dict[int, int]:
-    """CPU → its node; empty where the kernel knows no nodes."""
+    """CPU → its node; empty if the kernel reports no nodes."""
     root = f"{machine.sys}/devices/system/node"
     try:
         names = [name for name in os.listdir(root) if name.startswith("node") and name[4:].isdecimal()]

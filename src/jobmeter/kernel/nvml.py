@@ -1,7 +1,7 @@
 """NVIDIA GPUs, through the driver's own library (NVML) and its Python client, `nvidia-ml-py`.
 
-Every call can block for as long as the driver does: whoever calls does so in a thread of its own. What a driver or a
-GPU cannot report is None; what it refuses for another reason is noted in `faults`, once, and is None too.
+Every call can block for as long as the driver does, so the caller should use a separate thread. A value that the driver
+or the GPU does not support is None. A value that is refused for another reason is None too, and noted in `faults` once.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from jobmeter.errors import NoData
 from jobmeter.kernel.gpu import Gpu, GpuLost, GpuReading
 
 _THROTTLED = {0x04: "power cap", 0x08: "hardware", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
-"""Bits of the clock event reasons that slow a GPU down; the others say that it idles, or what its owner set."""
+"""Bits of the clock event reasons that slow a GPU down; other bits mean that it idles, or a setting of its owner."""
 
 
 class Driver:
     """An open NVML library."""
 
     def __init__(self) -> None:
-        """NoData when the client, the library or the driver is missing, or it cannot be used by this user."""
+        """Raises NoData if the client, the library or the driver is missing, or this user may not use it."""
         try:
             import pynvml
         except ImportError:
             raise NoData("needs the package `nvidia-ml-py`: pip install nvidia-ml-py") from None
         self._nvml: Any = pynvml
         self.faults: dict[str, str] = {}
-        self._seen: dict[str, int] = {}  # by UUID, the time of the last sample of processes, as the driver counts it
+        self._seen: dict[str, int] = {}  # GPU UUID → time of its last process sample, on the driver's clock
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
             raise NoData(f"NVIDIA driver: {_words(error)}") from None
 
     def gpus(self) -> list[Gpu]:
-        """The GPUs, and in place of one that is divided its instances."""
+        """The GPUs; in place of a divided GPU (MIG), its instances. Raises NoData if the driver does not list them."""
         nvml = self._nvml
         try:
             count = nvml.nvmlDeviceGetCount()
@@ -59,7 +59,7 @@ class Driver:
             try:
                 part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
             except nvml.NVMLError:
-                continue  # none of this number
+                continue  # there is no instance with this number
             parts.append(self._described(index, number, part, handle))
         return parts
 
@@ -70,7 +70,7 @@ class Driver:
         return Gpu(index, _text(uuid) or label, _text(name), instance, handle, whole)
 
     def read(self, gpu: Gpu) -> GpuReading:
-        """What the GPU reports now. GpuLost when it no longer answers."""
+        """What the GPU reports now. Raises GpuLost if it does not answer any more."""
         nvml = self._nvml
 
         def ask(what: str, function: str, *arguments: Any) -> Any:
@@ -94,7 +94,7 @@ class Driver:
 
     def _throttled(self, gpu: Gpu) -> tuple[str, ...] | None:
         nvml = self._nvml
-        # Renamed in 2023; drivers and clients of before have the old name alone.
+        # Renamed in 2023; older drivers and clients have only the old name.
         bits = None
         for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
             if bits is None and hasattr(nvml, name):
@@ -104,7 +104,7 @@ class Driver:
         return tuple(dict.fromkeys(words for bit, words in _THROTTLED.items() if bits & bit))
 
     def _processes(self, gpu: Gpu) -> dict[int, int | None] | None:
-        """The processes that compute or draw on the GPU; None when the driver does not list them."""
+        """The processes that compute or draw on the GPU; None if the driver does not list them."""
         found: dict[int, int | None] = {}
         listed = False
         for kind in ("Compute", "Graphics"):
@@ -113,13 +113,13 @@ class Driver:
                 continue
             listed = True
             for entry in entries:
-                # One that does both is in both lists, with the same memory.
+                # A process that does both is in both lists, with the same memory.
                 found[int(entry.pid)] = _larger(found.get(int(entry.pid)), entry.usedGpuMemory)
         return found if listed else None
 
     def _newest(self, gpu: Gpu, name: str) -> list[Any] | None:
-        """The answer of the newest version of a function that the driver has."""
-        # Without a version, a client that is newer than the driver refuses.
+        """The result of the newest version of a function that the driver has; None if it has none."""
+        # The function without a version fails if the client is newer than the driver.
         for version in ("_v3", "_v2"):
             function = getattr(self._nvml, name + version, None)
             entries = None if function is None else self._ask(gpu.label, "processes", function, gpu.handle)
@@ -128,7 +128,7 @@ class Driver:
         return None
 
     def _process_percent(self, gpu: Gpu) -> dict[int, float] | None:
-        """By process, the mean of what was sampled of it since the last call; None when the driver does not sample."""
+        """The mean, by pid, of the samples of GPU use since the last call; None if the driver does not sample."""
         nvml, since = self._nvml, self._seen.get(gpu.uuid, 0)
         try:
             samples = nvml.nvmlDeviceGetProcessUtilization(gpu.handle, since)
@@ -142,7 +142,10 @@ class Driver:
         return {pid: sum(values) / len(values) for pid, values in collected.items()}
 
     def _ask(self, label: str, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The answer of one call; None when there is none, which is a fault unless this driver or GPU cannot know."""
+        """The result of one call; None if it fails, which is a fault unless the driver or GPU does not support it.
+
+        Raises GpuLost if the GPU does not answer any more.
+        """
         nvml = self._nvml
         try:
             return function(*arguments)

@@ -1,6 +1,6 @@
-"""What the kernel shows a process of itself, read at the start and the end of a piece of its work.
+"""What the kernel reports to a process about itself, read at the start and the end of a piece of its work.
 
-All of it is cheap: some microseconds a call.
+All functions are cheap: some microseconds per call.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class OwnMemory(NamedTuple):
     """Resident memory of this process, in bytes."""
 
     resident: int
-    high_mark: int  # the most since the process began, or since the mark was reset
+    high_mark: int  # the high-water mark, since the process began or the mark was reset
 
 
 def parse_own_memory(status: bytes) -> OwnMemory:
-    """From /proc/self/status. ValueError when it has no lines of memory."""
+    """Parse /proc/self/status. Raises ValueError if it has no memory lines."""
     return OwnMemory(_kib(status, b"\nVmRSS:"), _kib(status, b"\nVmHWM:"))
 
 
@@ -34,12 +34,12 @@ def read_own_memory(machine: Machine) -> OwnMemory:
 
 
 def read_own_resident(machine: Machine) -> int:
-    """Resident memory alone, in a third of the time."""
+    """The resident memory alone, in a third of the time of `read_own_memory`."""
     return int(_read_small(f"{machine.proc}/self/statm").split(None, 2)[1]) * resource.getpagesize()
 
 
 def reset_high_mark(machine: Machine) -> bool:
-    """Let VmHWM begin at the present size; False where the kernel does not allow it."""
+    """Reset VmHWM to the present size; False if the kernel does not allow it."""
     try:
         write_text(f"{machine.proc}/self/clear_refs", _RESET_HIGH_MARK)
     except OSError:
@@ -48,12 +48,12 @@ def reset_high_mark(machine: Machine) -> bool:
 
 
 def own_usage() -> resource.struct_rusage:
-    """What all threads of this process used so far."""
+    """The usage of all threads of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF)
 
 
 def page_faults(usage: resource.struct_rusage) -> int:
-    """While there are no more of them, the resident memory does not grow."""
+    """The number of page faults: while it is unchanged, the resident memory does not grow."""
     return usage.ru_minflt + usage.ru_majflt
 
 
@@ -67,7 +67,7 @@ class OwnIo(NamedTuple):
 def read_own_io(machine: Machine, own: resource.struct_rusage, children: resource.struct_rusage) -> OwnIo | None:
     """Disk I/O of this process and of the children it waited for; None where the kernel does not count it.
 
-    The counters of /proc/self/io, in blocks of 512 bytes, without opening it.
+    The counters are those of /proc/self/io, but without opening it: getrusage(2) has them in blocks of 512 bytes.
     """
     if not _counts_io(machine):
         return None
@@ -80,7 +80,7 @@ def _counts_io(machine: Machine) -> bool:
 
 
 def has_children() -> bool:
-    """Whether there is any child, running or ended, that was not waited for."""
+    """Whether this process has a child, running or ended, that was not waited for."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -89,14 +89,14 @@ def has_children() -> bool:
 
 
 def thread_count(machine: Machine) -> int:
-    """Threads of this process, in a third of the time that it takes to list them. OSError where there is no /proc."""
-    return os.stat(f"{machine.proc}/self/task").st_nlink - 2  # a directory for each, `.` and `..`
+    """The number of threads, in a third of the time that it takes to list them. Raises OSError if there is no /proc."""
+    return os.stat(f"{machine.proc}/self/task").st_nlink - 2  # one directory per thread, plus `.` and `..`
 
 
 def is_forked(machine: Machine) -> bool:
-    """Whether this process is a copy of its parent, as those of `multiprocessing` are, and shares memory with it.
+    """Whether this process is a fork of its parent without an exec, as in `multiprocessing`, and shares memory with it.
 
-    A program that was executed has its code and stack at other addresses: they are random.
+    After an exec, code and stack are at other addresses, because addresses are random.
     """
     try:
         own, parent = (_addresses(f"{machine.proc}/{pid}/stat") for pid in ("self", os.getppid()))
@@ -106,7 +106,7 @@ def is_forked(machine: Machine) -> bool:
 
 
 def drops_children() -> bool:
-    """Whether children end without a trace: the kernel reaps them, as SIGCHLD is ignored."""
+    """Whether SIGCHLD is ignored: then the kernel reaps the children, and their usage is lost."""
     return signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
 
 
@@ -122,7 +122,7 @@ def own_children(machine: Machine) -> frozenset[int]:
 
 
 def _read_small(path: str) -> bytes:
-    """A file of the kernel that one call returns as a whole."""
+    """The content of a kernel file that is small enough for one read(2)."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 16384)

@@ -1,7 +1,7 @@
 """perf events of a process and of everything it will start (perf_event_open(2)).
 
-Opened on a job before its exec with `inherit` and `enable_on_exec`, a counter begins
-with the job's first instruction and is carried into every fork, waited for or not.
+A counter is opened on a job before its exec, with `inherit` and `enable_on_exec`. It begins
+with the job's first instruction, and every fork inherits it, waited for or not.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _CLOEXEC = 8
 
 
 _ATTRIBUTES = Struct("=2I5Q2IQ")
-"""struct perf_event_attr, its first 64 bytes (PERF_ATTR_SIZE_VER0), all that counting needs: type, size, config,
+"""The first 64 bytes of struct perf_event_attr (PERF_ATTR_SIZE_VER0), enough for counting: type, size, config,
 sample_period, sample_type, read_format, flags, wakeup_events, bp_type, config1."""
 
 
 class Event:
-    """One counter over some threads and all that they start from now on."""
+    """One counter of some threads and of everything that they start from now on."""
 
     def __init__(self, descriptors: list[int], user_only: bool) -> None:
         self.user_only = user_only
         self._descriptors = descriptors
 
     def read(self) -> int:
-        """The count so far, descendants included, ended or not.
+        """The count so far, including descendants, ended or not.
 
-        Hardware counters that had to share the CPU's registers are scaled up to their full time.
+        If hardware counters had to share the CPU's registers, their counts are scaled up to the full time.
         """
         total = 0
         for descriptor in self._descriptors:
@@ -62,9 +62,9 @@ class Event:
 
 
 def open_event(name: str, *threads: int, at_exec: bool = True) -> Event:
-    """Count `name` of these threads, from their next exec on or from now; NoData where that is not allowed.
+    """Count event `name` in these threads, from their next exec or from now. Raises NoData if that is not allowed.
 
-    A thread that has ended meanwhile is skipped.
+    Threads that have already ended are skipped, unless all have.
     """
     number = _syscall_number()
     try:
@@ -82,7 +82,7 @@ def open_event(name: str, *threads: int, at_exec: bool = True) -> Event:
 def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *, user_only: bool) -> list[int]:
     flags = _INHERIT | (_DISABLED | _ENABLE_ON_EXEC if at_exec else 0)
     if user_only:
-        # perf_event_paranoid 2 allows this to ordinary users. task-clock counts kernel time even so.
+        # perf_event_paranoid 2 allows this to ordinary users. task-clock still includes kernel time.
         flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV
     descriptors: list[int] = []
     try:
@@ -90,8 +90,9 @@ def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *
             try:
                 descriptors.append(_open(number, name, thread, flags))
             except ProcessLookupError:
-                if len(threads) == 1:
-                    raise
+                continue
+        if not descriptors:
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
     except OSError:
         for descriptor in descriptors:
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""A process held by a descriptor: its end is reported though it is not our child, and its pid is never mistaken."""
+"""A process held by a descriptor: reports its end even if it is not our child, and is safe against reuse of the pid."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _EXIT_CODE_AT = 60
 
 
 class PidFd:
-    """Readable (`fileno`) once the process has ended."""
+    """A pidfd: its `fileno` is readable once the process has ended."""
 
     def __init__(self, pid: int) -> None:
-        """NoData when there is no such process, or the system has no such descriptors."""
+        """Raises NoData if there is no such process, or the system has no pidfds."""
         try:
             self._descriptor = os.pidfd_open(pid)
         except (AttributeError, OSError) as error:
@@ -32,7 +32,7 @@ class PidFd:
         signal.pidfd_send_signal(self._descriptor, number)
 
     def wait_status(self) -> int | None:
-        """Its wait status, once its parent has waited for it; None before that, and before Linux 6.15."""
+        """The wait status, once the parent has waited for the process; None before that, and before Linux 6.15."""
         info = bytearray(64)
         struct.pack_into("Q", info, 0, _INFO_EXIT)
         try:

@@ -12,15 +12,15 @@ from jobmeter.light_typing import NamedTuple
 
 
 class Zone(NamedTuple):
-    """One counter."""
+    """One energy counter."""
 
     folder: str
     kind: str  # package, core, uncore, dram, psys
-    range_microjoules: int  # it begins again at 0 after this
+    range_microjoules: int  # the counter starts over at 0 after this
 
 
 def find_zones(machine: Machine) -> list[Zone]:
-    """The counters of this machine. ValueError for one whose range is no number; OSError when it may not be read."""
+    """The counters of this machine. Raises ValueError if a range is not a number, OSError if it may not be read."""
     root = f"{machine.sys}/class/powercap"
     try:
         # intel-rapl-mmio counts a package a second time.
@@ -38,7 +38,7 @@ def find_zones(machine: Machine) -> list[Zone]:
 
 
 def _kind(name: str) -> str:
-    """`package-1` is a package, `package-0-die-1` too."""
+    """The kind of a zone: `package` for `package-1` and for `package-0-die-1`."""
     return name.strip().partition("-")[0]
 
 
@@ -47,5 +47,5 @@ def read_microjoules(zone: Zone) -> int:
 
 
 def used_microjoules(before: int, now: int, zone: Zone) -> int:
-    """What a counter grew by between two readings, of which the second may have begun again at 0."""
+    """The growth of a counter between two readings; it may have started over at 0 in between."""
     return now - before if now >= before else now + zone.range_microjoules - before

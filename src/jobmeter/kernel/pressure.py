@@ -6,7 +6,7 @@ from jobmeter.kernel.machine import Machine, read_text
 
 
 def parse_pressure(content: str) -> float:
-    """Seconds since boot in which some task waited."""
+    """Parse a file of /proc/pressure: seconds since boot in which some task waited."""
     for line in content.splitlines():
         if line.startswith("some "):
             try:
@@ -17,5 +17,5 @@ def parse_pressure(content: str) -> float:
 
 
 def read_pressure(machine: Machine, resource: str) -> float:
-    """`resource` is cpu, memory or io. OSError where the kernel does not count it."""
+    """Seconds since boot in which some task waited for `resource`: cpu, memory or io. Raises OSError if not counted."""
     return parse_pressure(read_text(f"{machine.proc}/pressure/{resource}"))

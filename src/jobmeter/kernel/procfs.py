@@ -1,4 +1,4 @@
-"""The files of /proc/PID: a reader for each, and its parser apart from it (proc(5))."""
+"""The files of /proc/PID (proc(5)): for each a reader, and a parser separate from it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Redact = Callable[[list[str]], list[str]]
 """Hides secrets in the words of a command."""
 
 STAT_BYTES = 4096
-"""More than any stat line has: one read is enough."""
+"""Longer than any stat line: one read is enough."""
 _PF_EXITING = 0x4  # include/linux/sched.h
 
 
 class Identity(NamedTuple):
-    """A process: pids are reused, so a pid alone may be another job's process."""
+    """Identifies a process. Pids are reused: a pid alone may be that of another job's process."""
 
     pid: int
     start: int  # clock ticks since boot
 
 
 class Stat(NamedTuple):
-    """/proc/PID/stat. Times are clock ticks; the `children_` figures are of those waited for."""
+    """/proc/PID/stat. Times are clock ticks; the `children_` figures are of the children that were waited for."""
 
     comm: bytes
     state: str
@@ -47,7 +47,7 @@ class Stat(NamedTuple):
 
     @property
     def exiting(self) -> bool:
-        """Whether it has begun to end, by itself or killed."""
+        """Whether the process has begun to exit, by itself or because it was killed."""
         return bool(self.flags & _PF_EXITING)
 
 
@@ -100,7 +100,7 @@ class Parentage(NamedTuple):
 
     @property
     def ending(self) -> bool:
-        """Whether it has ended, or is about to: its program no longer runs."""
+        """Whether the process has ended, or is exiting: its program does not run any more."""
         return not self.alive or bool(self.flags & _PF_EXITING)
 
 
@@ -125,7 +125,7 @@ class ProcessStatus(NamedTuple):
     context_switches: int
     shmem: int = 0  # mapped and resident
     page_tables: int = 0
-    hugetlb: int = 0  # mapped huge pages of the machine's pools; no part of the resident size
+    hugetlb: int = 0  # mapped huge pages of the machine's pools; not part of the resident size
 
 
 _SWITCHES = (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches")
@@ -148,8 +148,8 @@ def parse_status(content: bytes) -> ProcessStatus:
 
 
 def _status_line(content: bytes, name: bytes) -> bytes | None:
-    """One of some 60 lines, found without a look at each; None when there is none of that name."""
-    # A newline ends a line, and nothing else: the kernel escapes one in a name, and leaves a carriage return as it is.
+    """The line `name`, one of some 60, found without reading each; None if there is no such line."""
+    # Only a newline ends a line: in the name of a process, the kernel escapes newlines, but not carriage returns.
     start = content.find(b"\n" + name + b":") + 1
     return content[start : content.find(b"\n", start)] if start else None
 
@@ -159,7 +159,7 @@ def read_status(machine: Machine, pid: int) -> ProcessStatus:
 
 
 class ProcessIo(NamedTuple):
-    """/proc/PID/io, with the children that were waited for; bytes of the disk, not of the cache."""
+    """/proc/PID/io, including the children that were waited for. Bytes are those of the disk, not of the cache."""
 
     read_bytes: int
     write_bytes: int
@@ -185,12 +185,12 @@ def read_io(machine: Machine, pid: int) -> ProcessIo:
 
 
 class SmapsRollup(NamedTuple):
-    """/proc/PID/smaps_rollup, bytes: shares of what is shared, and what is the process's alone."""
+    """/proc/PID/smaps_rollup, in bytes. PSS has a share of each shared page; USS has only unshared pages."""
 
     pss: int
     uss: int
     shmem: int = 0  # the part of `pss` in shared memory; Linux 5.4
-    private_hugetlb: int = 0  # no part of `pss`
+    private_hugetlb: int = 0  # not part of `pss`
     shared_hugetlb: int = 0
 
 
@@ -213,7 +213,7 @@ def parse_smaps_rollup(content: bytes) -> SmapsRollup:
 
 
 class MemoryKinds(NamedTuple):
-    """What the resident memory of a process is, bytes."""
+    """The resident memory of a process by kind, in bytes."""
 
     anonymous: int
     file: int
@@ -221,7 +221,7 @@ class MemoryKinds(NamedTuple):
 
 
 def parse_resident_kinds(content: bytes) -> MemoryKinds:
-    """From /proc/PID/status. A zombie has none."""
+    """Parse /proc/PID/status. All are 0 for a zombie."""
     lines = (_status_line(content, name) for name in (b"RssAnon", b"RssFile", b"RssShmem"))
     return MemoryKinds(*[0 if line is None else _kib(line) for line in lines])
 
@@ -233,7 +233,7 @@ def read_resident_kinds(machine: Machine, pid: int) -> MemoryKinds:
 def read_smaps_rollup(machine: Machine, pid: int) -> SmapsRollup:
     path = f"{machine.proc}/{pid}/smaps_rollup"
     content = read_bytes(path)
-    if not content:  # it has just ended: ESRCH since Linux 4.19, before that an empty file
+    if not content:  # the process has just ended: ESRCH since Linux 4.19, before that an empty file
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), path)
     return parse_smaps_rollup(content)
 
@@ -257,9 +257,9 @@ def read_cgroup(machine: Machine, pid: int | str) -> dict[str, str]:
 
 
 def parse_cmdline(content: bytes, comm: bytes, redact: Redact = list) -> str:
-    """The command line, its words separated by spaces; the name in brackets where there is none."""
+    """The command line, its words separated by spaces; the name of the process in brackets if there is none."""
     words = [os.fsdecode(word) for word in content.split(b"\0") if word]
-    # Redacted before it is cut to its length, which may be in the middle of a secret.
+    # Redacted before it is truncated: the cut may be in the middle of a secret.
     return command_text(os.fsencode(" ".join(redact(words))) if words else b"[" + comm + b"]")
 
 
@@ -268,7 +268,7 @@ def read_cmdline(machine: Machine, pid: int, comm: bytes, redact: Redact = list)
 
 
 def command_text(raw: bytes, limit: int = 300) -> str:
-    """The text of a command line, at most so many characters of it."""
+    """The text of a command line, truncated to `limit` characters."""
     text = bytes_to_text(raw)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -284,13 +284,13 @@ def read_environment(machine: Machine, pid: int) -> dict[str, str]:
 
 
 def parse_inner_pid(content: bytes, pid: int) -> int:
-    """From status of a process: its pid in the innermost pid namespace that it is in; else `pid`."""
+    """From /proc/PID/status: the pid in the innermost pid namespace of the process; `pid` if there is no such line."""
     line = _status_line(content, b"NSpid")
     return pid if line is None else _number(line.split()[-1], line)
 
 
 def read_inner_pid(machine: Machine, pid: int) -> int:
-    """The pid that the process itself sees; that of the outside when it has ended."""
+    """The pid that the process itself sees; `pid` if the process has ended."""
     try:
         return parse_inner_pid(read_bytes(f"{machine.proc}/{pid}/status"), pid)
     except OSError:
@@ -303,7 +303,7 @@ def thread_ids(machine: Machine, pid: int) -> list[int]:
 
 
 def parse_schedstat(content: bytes) -> int:
-    """From schedstat of a thread: how often it was put on a CPU."""
+    """From `schedstat` of a thread: how often it was put on a CPU."""
     try:
         return int(content.split()[2])
     except (ValueError, IndexError):
@@ -315,7 +315,7 @@ def read_schedstat(machine: Machine, pid: int, thread: int) -> int:
 
 
 def parse_run_delay(content: bytes) -> int:
-    """From schedstat of a thread: nanoseconds in which it was ready to run and had no CPU."""
+    """From `schedstat` of a thread: nanoseconds in which it was ready to run and had no CPU."""
     try:
         return int(content.split()[1])
     except (ValueError, IndexError):
@@ -332,8 +332,8 @@ class ThreadReading(NamedTuple):
     thread: int
     name: str
     run_ns: int  # on a CPU
-    wait_ns: int  # ready to run, without one
-    core: int  # that it last ran on
+    wait_ns: int  # ready to run, without a CPU
+    core: int  # the CPU that it last ran on
 
 
 def parse_thread(thread: int, schedstat: bytes, stat: bytes) -> ThreadReading:
@@ -361,7 +361,7 @@ def is_ending(machine: Machine, pid: int) -> bool:
 
 
 def last_pid(machine: Machine) -> int:
-    """The newest process or thread of the machine: unchanged means nothing was forked."""
+    """The number of the newest process or thread of the machine: if it is unchanged, nothing was forked."""
     return int(read_text(f"{machine.proc}/loadavg").split()[-1])
 
 

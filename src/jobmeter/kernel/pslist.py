@@ -1,6 +1,6 @@
-"""The `ps` program: the processes of a machine that need not have a /proc.
+"""Lists the processes of a machine with the `ps` program, also without /proc.
 
-The options are those that procps (Linux), macOS and the BSDs have in common, but for the CPU time.
+The options are those that procps (Linux), macOS and the BSDs have in common, except for the CPU time.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from typing import NamedTuple
 
 from jobmeter.errors import NoData
 
-# On Linux the CPU time is with the children that were waited for: S adds them, to `bsdtime` and `pcpu` but not to
-# `time`. The BSDs have -S for `time`, and macOS ignores it: there it is of the process alone.
+# On Linux the CPU time includes the children that were waited for: S adds them to `bsdtime` and `pcpu`, but not to
+# `time`. The BSDs have -S for `time`, but macOS ignores it: elsewhere the CPU time is of the process alone.
 _INHERITS = sys.platform == "linux"
 _CPU_TIME = "bsdtime" if _INHERITS else "time"
 _COLUMNS = ("pid", "ppid", "rss", "vsz", "pmem", "etime", _CPU_TIME, "pcpu", "stat", "command")
 _OPTIONS = [*(["S"] if _INHERITS else []), "-A", "-ww", "-o", ",".join(f"{name}=" for name in _COLUMNS)]
 _PATIENCE = 10.0
-"""Seconds. `ps` reads the memory of every process, and can hang with one of them."""
+"""Seconds to wait for `ps`. It reads the memory of every process, and can hang with one of them."""
 
 
 class PsLine(NamedTuple):
-    """One process. What `ps` shows as `-` (it may for a process that has ended) is None."""
+    """One process. A value that `ps` shows as `-`, as it may for a process that has ended, is None."""
 
     pid: int
     ppid: int
     rss: int  # bytes
     vsz: int  # bytes
     pmem: float  # percent of the machine's memory
-    age: float | None  # seconds, whole ones
-    cpu: float | None  # seconds, at least; `hundredths` says of what
-    whole_cpu: int  # the same in whole seconds, cut off
-    hundredths: bool  # `cpu` is in hundredths, of the process alone, as on macOS; procps adds the children waited for
-    state: str  # its first letter
+    age: float | None  # whole seconds
+    cpu: float | None  # seconds, a lower bound; see `hundredths`
+    whole_cpu: int  # the CPU time that `ps` shows, rounded down to whole seconds
+    hundredths: bool  # `cpu` is to 0.01 s and of the process alone, as on macOS; procps adds the children waited for
+    state: str  # the first letter of the state
     command: str
 
     @property
@@ -68,10 +68,10 @@ def _parse_row(line: str) -> PsLine:
 
 
 def _refined(cpu: float | None, age: float | None, pcpu: str) -> float | None:
-    """The least CPU time that procps' whole seconds and percent allow.
+    """The least CPU time that agrees with the whole seconds and the percentage that procps shows.
 
-    Its percent is CPU time over age since birth, cut off at a tenth. The age is of whole seconds before
-    procps 4.0 and has a fraction since; times the whole seconds that are shown it is never too much.
+    The percentage is CPU time divided by age, rounded down to a tenth. The age has whole seconds before procps 4.0,
+    and a fraction since. The percentage times the whole seconds that are shown is never more than the CPU time.
     """
     if cpu is None or age is None or pcpu == "-":
         return cpu
@@ -90,10 +90,10 @@ def parse_duration(text: str) -> float | None:
 
 
 def read_ps() -> list[PsLine]:
-    """Every process of the machine but the `ps` that lists them; NoData where there is no such `ps`."""
+    """Every process of the machine, except this `ps` itself. Raises NoData if `ps` is missing, fails or hangs."""
     import subprocess
 
-    # Nothing of the caller's settings (PS_FORMAT, COLUMNS, a decimal comma) may change what is printed.
+    # The caller's settings (PS_FORMAT, COLUMNS, a locale with a decimal comma) must not change the output.
     environment = {"LC_ALL": "C", "PATH": os.environ.get("PATH") or os.defpath}
     try:
         ps = subprocess.Popen(
@@ -102,7 +102,7 @@ def read_ps() -> list[PsLine]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the job
+            start_new_session=True,  # Ctrl-C is meant for the job
         )
     except OSError as error:
         raise NoData(f"ps: {error.strerror}") from None
@@ -119,10 +119,10 @@ def read_ps() -> list[PsLine]:
 
 
 class ListedTree:
-    """The descendants of `root`, followed over time through listings of the machine.
+    """The descendants of `root`, followed over time through repeated listings of all processes.
 
-    Where there is no subreaper (macOS) a process whose parent ended is no longer below
-    the root: a process that was once listed there is a member until it ends.
+    Without a subreaper (macOS), a process whose parent ended is not below the root any more.
+    So a process that was once listed as a descendant stays a member until it ends.
     """
 
     def __init__(self, root: int) -> None:
@@ -134,19 +134,19 @@ class ListedTree:
         self._born = 0
 
     def refresh(self) -> None:
-        """Run `ps`; NoData when it fails."""
+        """Run `ps`, and update. Raises NoData if it fails."""
         self.update(read_ps())
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """The processes that can still run, as of the last refresh; the root among them with `with_root`."""
+        """The pids of the processes that can still run, as of the last refresh; with `with_root`, the root's too."""
         rooted = [self.root] if with_root and self.root is not None else []
         return [row.pid for row in (*rooted, *self.members.values()) if row.alive]
 
     def close(self) -> None:
-        """Does nothing: a Tree has files to close."""
+        """Do nothing: only a `Tree`, which has the same methods, has files to close."""
 
     def update(self, rows: list[PsLine]) -> None:
-        """List the processes. `births` numbers those that had a pid; `vanished` has the ended, as last listed."""
+        """Take a listing. `births` numbers the members: pids are reused. `vanished` has ended ones, as last listed."""
         present = {row.pid: row for row in rows}
         self.root = present.get(self._root)
         children: dict[int, list[int]] = {}
@@ -168,5 +168,5 @@ class ListedTree:
 
 
 def _same(before: PsLine, now: PsLine) -> bool:
-    """Whether a pid still belongs to the same process: a younger one may have got it."""
+    """Whether a pid still belongs to the same process: a younger process may have got the pid."""
     return before.age is None or now.age is None or now.age >= before.age

@@ -1,4 +1,4 @@
-"""Shared memory that processes hold and need not map: memfds, files on tmpfs, SysV segments."""
+"""Shared memory that processes can hold without mapping it: memfds, files on tmpfs, SysV segments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import stat
 from typing import NamedTuple
 
 from jobmeter.kernel.machine import PAGE_SIZE, Machine, read_text
+from jobmeter.kernel.mountinfo import parse_mounts
 
 _NO_FILES = ("socket:", "pipe:", "anon_inode:")
 
@@ -19,7 +20,7 @@ class OpenFiles(NamedTuple):
 
 
 def open_memory_files(machine: Machine, pids: list[int]) -> OpenFiles:
-    """Memory of the memfds and the files on tmpfs that any of these processes has open, each file once."""
+    """Memory of the memfds and the files on tmpfs that any of these processes has open, each file counted once."""
     devices = tmpfs_devices(read_text(f"{machine.proc}/self/mountinfo"))
     shmem: dict[tuple[int, int], int] = {}
     hugetlb: dict[tuple[int, int], int] = {}
@@ -37,23 +38,17 @@ def open_memory_files(machine: Machine, pids: list[int]) -> OpenFiles:
                     continue
                 status = os.stat(path)
                 if link.startswith("/memfd:") or status.st_dev in devices:
-                    # Files of huge pages are on a file system with blocks of that size.
+                    # Files of huge pages are on a file system whose block size is that of the pages.
                     sizes = shmem if os.statvfs(path).f_bsize == PAGE_SIZE else hugetlb
                     sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
             except OSError:
-                continue  # closed meanwhile
+                continue  # closed since it was listed
     return OpenFiles(sum(shmem.values()), sum(hugetlb.values()))
 
 
 def tmpfs_devices(mountinfo: str) -> set[int]:
-    """The device numbers of the tmpfs and hugetlbfs among the lines of /proc/PID/mountinfo."""
-    devices = set()
-    for line in mountinfo.split("\n"):
-        before, _, after = line.partition(" - ")
-        if after.startswith(("tmpfs ", "hugetlbfs ")):
-            major, _, minor = before.split(" ", 3)[2].partition(":")
-            devices.add(os.makedev(int(major), int(minor)))
-    return devices
+    """The device numbers of every tmpfs and hugetlbfs in the content of /proc/PID/mountinfo."""
+    return {mount.device for mount in parse_mounts(mountinfo, "tmpfs", "hugetlbfs")}
 
 
 def unattached_segment_bytes(machine: Machine, creators: set[int]) -> int:
@@ -65,7 +60,10 @@ def unattached_segment_bytes(machine: Machine, creators: set[int]) -> int:
 
 
 def parse_sysvipc_shm(content: str, creators: set[int]) -> int:
-    """Lines of `key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap`."""
+    """The sum of `rss` of the segments that a pid of `creators` made and no process has attached.
+
+    Lines are `key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap`.
+    """
     total = 0
     for line in content.split("\n")[1:]:
         fields = line.split()
@@ -83,13 +81,15 @@ _MOST_ENTRIES = 2000
 def has_new_file(machine: Machine, user: int, since: float) -> bool:
     """Whether this user has a file on a tmpfs that was changed after `since` (seconds since 1970).
 
-    Of a tmpfs with very many files, only the first ones are checked.
+    Checks at most `_MOST_ENTRIES` files and directories, of all tmpfs together.
     """
-    waiting = tmpfs_directories(read_text(f"{machine.proc}/self/mountinfo"))
+    mounts = parse_mounts(read_text(f"{machine.proc}/self/mountinfo"), "tmpfs")
+    waiting = [(mount.path, mount.device) for mount in mounts]
     left = _MOST_ENTRIES
     while waiting and left > 0:
+        directory, device = waiting.pop()
         try:
-            entries = list(os.scandir(waiting.pop()))
+            entries = list(os.scandir(directory))
         except OSError:
             continue  # not readable by this user, or removed
         for entry in entries[:left]:
@@ -97,15 +97,11 @@ def has_new_file(machine: Machine, user: int, since: float) -> bool:
                 status = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
+            if status.st_dev != device:
+                continue  # another file system is mounted there
             if stat.S_ISDIR(status.st_mode):
-                waiting.append(entry.path)
+                waiting.append((entry.path, device))
             elif status.st_uid == user and status.st_ctime >= since and status.st_blocks:
                 return True
         left -= len(entries)
     return False
-
-
-def tmpfs_directories(mountinfo: str) -> list[str]:
-    """Where a tmpfs is mounted, by the lines of /proc/PID/mountinfo."""
-    lines = (line.partition(" - ") for line in mountinfo.split("\n"))
-    return [before.split(" ", 5)[4] for before, _, after in lines if after.startswith("tmpfs ")]

@@ -1,10 +1,11 @@
-"""TCP connections of this network namespace, with what each has sent and received (sock_diag(7), tcp_info)."""
+"""TCP connections of this network namespace, with the bytes that each sent and received (sock_diag(7), tcp_info)."""
 
 from __future__ import annotations
 
 import os
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 
 from jobmeter.kernel.machine import Machine
@@ -13,7 +14,7 @@ from jobmeter.light_typing import NamedTuple
 _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 20, 0x301, 3, 2
 _INET_DIAG_INFO = 2
 _HEADER = struct.Struct("=IHHII")
-_REQUEST = struct.Struct("=BBBxI48x")  # inet_diag_req_v2: family, protocol, extensions, states, and no single socket
+_REQUEST = struct.Struct("=BBBxI48x")  # inet_diag_req_v2: family, protocol, extensions, states; no socket id: all
 _MESSAGE_BYTES, _INODE = 72, struct.Struct("=68xI")  # inet_diag_msg
 _ATTRIBUTE = struct.Struct("=HH")
 _BYTES = struct.Struct("=120xQQ")  # of tcp_info: bytes_acked, bytes_received; Linux 4.1
@@ -24,11 +25,11 @@ class Connection(NamedTuple):
 
     inode: int
     received: int
-    sent: int  # and acknowledged by the other end
+    sent: int  # sent, and acknowledged by the peer
 
 
 def read_connections() -> list[Connection]:
-    """The connections of all users; OSError where the kernel does not list them."""
+    """The connections of all users. Raises OSError if the kernel does not list them."""
     found: list[Connection] = []
     for family in (socket.AF_INET, socket.AF_INET6):
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as netlink:
@@ -38,12 +39,12 @@ def read_connections() -> list[Connection]:
             while not is_over:
                 answer = netlink.recv(1 << 18)
                 found += parse_connections(answer)
-                is_over = _is_over(answer)
+                is_over = ends_the_list(answer)
     return found
 
 
 def _messages(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """The messages of an answer: the type of each, and what it holds."""
+    """The messages of an answer, each as its type and its body."""
     start = 0
     while start + _HEADER.size <= len(content):
         length, kind = _HEADER.unpack_from(content, start)[:2]
@@ -53,12 +54,20 @@ def _messages(content: bytes) -> Iterator[tuple[int, bytes]]:
         start += (length + 3) & ~3
 
 
-def _is_over(content: bytes) -> bool:
-    return not content or any(kind in (_DONE, _ERROR) for kind, _ in _messages(content))
+def ends_the_list(content: bytes) -> bool:
+    """Whether no answer follows this one. Raises OSError if it says that the kernel cannot list the connections."""
+    for kind, body in _messages(content):
+        if kind in (_DONE, _ERROR):
+            # Both begin with an error code, negative or 0. Without tcp_diag, the kernel answers `done` and -ENOENT.
+            code = -int.from_bytes(body[:4], sys.byteorder, signed=True)
+            if code > 0:
+                raise OSError(code, os.strerror(code), "sock_diag")
+            return True
+    return not content
 
 
 def parse_connections(content: bytes) -> list[Connection]:
-    """The connections of an answer that have counters; a socket that listens has none."""
+    """The connections of an answer that have counters; a listening socket has none."""
     found = []
     for kind, body in _messages(content):
         if kind != _SOCK_DIAG_BY_FAMILY or len(body) < _MESSAGE_BYTES:
@@ -76,13 +85,13 @@ def parse_connections(content: bytes) -> list[Connection]:
 
 
 def socket_inodes(machine: Machine, pid: int) -> set[int]:
-    """The sockets that a process has open. OSError when it has ended or may not be read."""
+    """The inodes of the sockets that a process has open. Raises OSError if it has ended or may not be read."""
     inodes = set()
     for name in os.listdir(f"{machine.proc}/{pid}/fd"):
         try:
             target = os.readlink(f"{machine.proc}/{pid}/fd/{name}")
         except OSError:
-            continue  # closed meanwhile
+            continue  # closed since it was listed
         if target.startswith("socket:["):
             inodes.add(int(target[8:-1]))
     return inodes

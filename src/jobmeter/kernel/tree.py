@@ -1,7 +1,7 @@
 """The processes of a job: all descendants of one root, followed over time.
 
-Under a shepherd nothing escapes: it is the job's subreaper, so a process whose
-parent died is again below the root. Processes are listed parents first.
+Under a shepherd no process escapes: the shepherd is the job's subreaper, so a process whose
+parent ended is again a descendant of the root. Processes are listed parents first.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from jobmeter.kernel.machine import Machine, read_bytes
 from jobmeter.kernel.procfs import STAT_BYTES, Identity, Stat, last_pid, parse_stat
 
 _KEEP_OPEN = min(600, os.sysconf("SC_OPEN_MAX") // 2)
-"""The most files of /proc held open, by all trees together; most systems allow 1024 and the caller needs some."""
+"""The most files of /proc kept open, by all trees together. Most systems allow 1024, of which the caller needs some."""
 
 
 _PASSES = 4
-"""The most passes over a tree per refresh, while processes of it end."""
+"""The most passes over a tree per refresh: one more is made while its processes end."""
 
 
 class Process:
@@ -25,7 +25,7 @@ class Process:
     __slots__ = ("_descriptor", "_line", "alive", "holds_memory", "identity", "present", "stat")
 
     def __init__(self, identity: Identity, stat: Stat, descriptor: int = -1, line: bytes | None = None) -> None:
-        """`line` was read from its open stat file; with that, reading it again is one call."""
+        """`line` was read from `descriptor`, the open stat file; while it is open, reading it again is one call."""
         self.identity = identity
         self.present = True
         self._descriptor = descriptor
@@ -33,10 +33,10 @@ class Process:
         self.take(stat)
 
     def take(self, stat: Stat) -> None:
-        """Take what was read of it now."""
-        self.stat = stat  # the same object as before when the process did nothing since
+        """Take a new reading of the stat file."""
+        self.stat = stat  # stays the same object while the process does nothing
         self.alive = stat.state not in "ZX"  # whether it can still run: zombies cannot
-        # One that is ending frees its memory piece by piece, which is no level of the job.
+        # A process that is exiting frees its memory piece by piece: what is left is not a level of the job.
         self.holds_memory = self.alive and not stat.exiting
 
     def reread(self, machine: Machine) -> bool:
@@ -72,7 +72,7 @@ class Process:
 
 
 def open_process(machine: Machine, pid: int, *, keep_open: bool) -> Process:
-    """Read a process for the first time; OSError when it has ended."""
+    """Read a process for the first time. Raises OSError if it has ended."""
     descriptor = os.open(f"{machine.proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     try:
         stat = parse_stat(line := os.pread(descriptor, STAT_BYTES, 0))
@@ -88,7 +88,7 @@ def open_process(machine: Machine, pid: int, *, keep_open: bool) -> Process:
 class Tree:
     """The descendants of `root`; the root itself is not among `members`."""
 
-    _kept_open = 0  # of all trees of this process
+    _kept_open = 0  # files of all trees of this process
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class Tree:
     ) -> None:
         """Follow the descendants of `root`, with up to `keep_open` of their stat files held open.
 
-        With `only_child` given, that is its one descendant so far, and the
-        processes already on the machine need not be read; nor with `childless`, when there is none so far.
+        `only_child`, if given, is its only descendant so far; with `childless`, it has none so far. In both
+        cases, the processes that already run on the machine need not be read.
         """
         self._machine = machine
         self._keep_open = keep_open
@@ -117,12 +117,13 @@ class Tree:
             self._adopt(self._open(only_child))
 
     def refresh(self, *, find_new: bool = True) -> None:
-        """Read every member again and find new ones; those that ended are in `vanished` until next time.
+        """Read every member again and find new ones; members that ended are in `vanished` until the next refresh.
 
-        Finding new ones reads every process that was forked on the whole machine since the last time.
+        To find new ones, it reads every process that was forked on the whole machine since the last refresh.
         """
         self.vanished = []
-        # A process reaped between the reading of its parent and its own is in neither: then all are read again.
+        # A process that is reaped after its parent was read, but before it is read itself, is in neither reading:
+        # then all are read again.
         for _ in range(_PASSES):
             if not self._reread():
                 break
@@ -131,7 +132,7 @@ class Tree:
         newest = last_pid(self._machine)
         if newest != self._last_pid or self.vanished:
             if newest < self._last_pid:
-                self._visited = set(self.members)  # pids wrapped around: one that was another's may be the job's now
+                self._visited = set(self.members)  # pids wrapped around: a visited pid may belong to the job now
             self._last_pid = newest
             self._find_new()
 
@@ -159,7 +160,7 @@ class Tree:
                 process.close()
                 strangers[pid] = process
         self._visited = present
-        # Pids that wrapped around: a child may be numbered lower than its parent.
+        # If pids wrapped around, a child may have a lower pid than its parent.
         grown = True
         while grown:
             grown = False
@@ -192,14 +193,13 @@ class Tree:
         Tree._kept_open -= process.close()
         self.vanished.append(process)
 
-    def running(self) -> list[Process]:
-        """Members that can still run, as of the last refresh."""
-        return [process for process in self.members.values() if process.alive]
+    def running(self, *, with_root: bool = False) -> list[Process]:
+        """Members that can still run, as of the last refresh; with `with_root`, the root is first, if it can run."""
+        rooted = [self.root] if with_root and self.root.present else []
+        return [process for process in (*rooted, *self.members.values()) if process.alive]
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """The same as pids, after the root's with `with_root`, if it can run."""
-        rooted = [self.root] if with_root and self.root.present and self.root.alive else []
-        return [process.identity.pid for process in (*rooted, *self.running())]
+        return [process.identity.pid for process in self.running(with_root=with_root)]
 
     def close(self) -> None:
         self.root.close()

@@ -1,4 +1,4 @@
-"""`--capture`: the job's output goes where it always went, and to files as well."""
+"""`--capture`: copies the job's output to files, while it still goes to stdout and stderr."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jobmeter.light_typing import NoReturn
 from jobmeter.links import open_output
 
 _REST = 0.2
-"""Seconds in which the output that is there already is copied, when processes of the job go on."""
+"""Seconds to wait until output that was already written is copied, if processes of the job still run."""
 
 
 class Capture:
     """Copies stdout and stderr into `DIR/stdout` and `DIR/stderr`.
 
-    By a process of its own, which ends when all have closed their ends of the pipes. So processes that the job leaves
-    running, or that outlive a jobmeter that was killed, can go on writing.
+    A separate process copies. It ends when all writers have closed their ends of the pipes. So processes that the job
+    leaves running, or that outlive a jobmeter that was killed, can go on writing.
     """
 
     def __init__(self, directory: str) -> None:
@@ -35,7 +35,7 @@ class Capture:
         self.streams = Streams(stdout=self._copies[0].write, stderr=self._copies[1].write)
 
     def start(self) -> int:
-        """Start copying; the process that does it."""
+        """Start the process that copies; returns its pid."""
         try:
             self._process = os.fork()
         except OSError as error:
@@ -53,13 +53,13 @@ class Capture:
             os.close(copy.write)
 
     def finish(self, *, wait: bool) -> None:
-        """Wait until all is copied; without `wait`, for a moment only: others may hold the pipes for long."""
+        """Wait until all is copied; without `wait`, only for a moment: other processes may hold the pipes for long."""
         deadline = time.monotonic() + _REST
         try:
             while os.waitpid(self._process, 0 if wait else os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
                 time.sleep(0.01)
         except ChildProcessError:
-            pass  # who ignores SIGCHLD has no children to wait for, and is back when the last has ended
+            pass  # if SIGCHLD is ignored, there is nothing to wait for, and waitpid fails once the last child has ended
 
 
 class _Copy:
@@ -73,7 +73,7 @@ class _Copy:
         self._copying = True
 
     def step(self) -> bool:
-        """Copy what is there. A full disk ends the file only; False at the end, or when nobody reads the stream."""
+        """Copy what is available; False at the end, or if the stream has no reader. A full disk ends only the file."""
         data = os.read(self.read, 65536)
         try:
             write_all(self.stream, data)
@@ -88,7 +88,7 @@ class _Copy:
 
 
 def _copy_all(copies: list[_Copy]) -> NoReturn:
-    """In a process of its own: copy until the pipes are closed. Signals to our group are not for it."""
+    """In the copying process: copy until the pipes are closed. Signals to our process group do not reach it."""
     try:
         os.setsid()
         _close_others({0, 1, 2, *(d for copy in copies for d in (copy.read, copy.file))})
@@ -100,21 +100,21 @@ def _copy_all(copies: list[_Copy]) -> NoReturn:
             for descriptor, _ in poll.poll():
                 if not by_descriptor[descriptor].step():
                     poll.unregister(descriptor)
-                    os.close(descriptor)  # if nobody reads the stream, the job gets SIGPIPE as it would without us
+                    os.close(descriptor)  # if the stream has no reader, the job gets SIGPIPE as it would without us
                     del by_descriptor[descriptor]
     finally:
         os._exit(0)
 
 
 def _close_others(needed: set[int]) -> None:
-    """Close what was inherited: it would keep files and pipes of jobmeter open."""
+    """Close inherited descriptors, which would keep files and pipes of jobmeter open."""
     try:
         opened = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
         opened = list(range(256))
     for descriptor in opened:
         if descriptor not in needed:
-            os.closerange(descriptor, descriptor + 1)  # which ignores one that is not open
+            os.closerange(descriptor, descriptor + 1)  # ignores a descriptor that is not open
 
 
 def write_all(sink: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Ends jobs whose jobmeter was killed: the processes below their shepherds, or without one."""
+"""Ends jobs whose jobmeter was killed: processes below a shepherd, or without one if that was killed too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK = 0.02
 
 
 class LeftJob(NamedTuple):
-    """How to find a job: by its shepherd, or if that was killed by its main process and its cgroup."""
+    """How to find a job: by its shepherd or, if that was killed, by its main process and its cgroup."""
 
     shepherd: Identity
     main: Identity | None = None
@@ -26,7 +26,7 @@ class LeftJob(NamedTuple):
 
 
 def identity_of(machine: Machine, pid: int) -> Identity | None:
-    """The process of this pid as it is now; None when there is none."""
+    """The identity of the process that has this pid now; None if it has ended."""
     try:
         parentage = read_parentage(machine, pid)
     except (OSError, ValueError):
@@ -35,7 +35,7 @@ def identity_of(machine: Machine, pid: int) -> Identity | None:
 
 
 def end_jobs(machine: Machine, jobs: Iterable[LeftJob], grace: float = GRACE) -> int:
-    """End all processes of these jobs that still run; returns how many jobs had some.
+    """End all processes of these jobs that still run; returns how many jobs had any.
 
     SIGTERM first, SIGKILL after `grace` seconds. They are not our children, so their end is polled.
     """
@@ -58,20 +58,20 @@ def end_jobs(machine: Machine, jobs: Iterable[LeftJob], grace: float = GRACE) ->
 
 
 class Adopted:
-    """Orphans that became children of this process since this was made, because it is a subreaper.
+    """Orphans that became children of this process, a subreaper, since this object was created.
 
-    A job whose shepherd was killed can leave a process that nothing else connects with it: it is in a session of its
-    own, and its parent ended before it was seen. It still has the environment of the job.
+    A job whose shepherd was killed can leave a process without any other link to the job: the process is in a session
+    of its own, and its parent ended before it was seen. The process still has the environment of the job.
     """
 
     def __init__(self, machine: Machine, variable: str) -> None:
-        """`variable` is one that every job has in its environment."""
+        """`variable`: an environment variable that every job has."""
         self._machine = machine
         self._mark = f"{variable}=".encode()
         self._before = set(self._children())
 
     def end(self) -> int:
-        """End them and their descendants; returns how many there were. Call it when no job runs any more."""
+        """End the orphans and their descendants; returns how many orphans ran. Call it when no job runs any more."""
         orphans = [child for child in self._children() if child not in self._before and self._is_marked(child.pid)]
         return end_jobs(self._machine, [LeftJob(orphan, orphan) for orphan in orphans])
 
@@ -103,5 +103,5 @@ def _processes_of(machine: Machine, job: LeftJob) -> JobProcesses:
 
 
 def _lives(machine: Machine, job: LeftJob, processes: JobProcesses) -> bool:
-    """A shepherd ends after its job."""
+    """Whether the shepherd, which ends after its job, or a process of the job still runs."""
     return identity_of(machine, job.shepherd.pid) == job.shepherd or bool(processes.running())

@@ -12,13 +12,15 @@ from jobmeter.kernel.procfs import Identity, Parentage, read_parentage
 
 
 class Members:
-    """Searched again at each `refresh`, by what is still known. A process once found is a member until it ends.
+    """The processes of the job, searched again at each `refresh`. A process once found is a member until it ends.
+
+    Members are:
 
     - The processes found before (at first `identities`), and their descendants.
     - Children of the shepherd, while it lives.
-    - Children of `adopter`: of a process that serves this job alone, and is a subreaper.
+    - Children of `adopter`, a subreaper that serves this job alone.
     - Processes in the job's cgroup (`group`, its directory).
-    - Processes in the session that the shepherd began, if it began one.
+    - Processes in the session that the shepherd created, if it created one.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class Members:
         self._not_ours = {shepherd.pid, os.getpid(), *helpers}
         self._session_is_ours = False
         self._present: dict[int, Parentage] = {}
-        self.ended_children: list[int] = []  # of this process: to be waited for
+        self.ended_children: list[int] = []  # children of this process, to be waited for
 
     def refresh(self) -> None:
         present = self._processes()
@@ -52,7 +54,7 @@ class Members:
         parents = self._parents(present)
         session = self._session(present, members)
         grouped = self._grouped()
-        # What is older than the shepherd is not the job's.
+        # A process that is older than the shepherd is not the job's.
         others = {
             pid: parentage
             for pid, parentage in present.items()
@@ -90,10 +92,10 @@ class Members:
         return ours if self._adopter is None else {*ours, self._adopter}
 
     def _session(self, present: dict[int, Parentage], members: dict[int, Parentage]) -> int:
-        """The number of the shepherd's session; -1 when another session may have it by now.
+        """The id of the shepherd's session; -1 if another session may have this id by now.
 
-        The kernel gives a number to no other process while a session has it. So it is the job's if one of the job
-        was found in it, and from then on until a process has that number.
+        The kernel gives no new process the number of an existing session. So the session is the job's once a process of
+        the job was found in it, until another process has this number as its pid.
         """
         number = self._shepherd.pid
         leader = present.get(number)
@@ -105,7 +107,7 @@ class Members:
 
     def _grouped(self) -> set[int]:
         if self._group is not None:
-            with contextlib.suppress(OSError):  # it could not be entered, or was removed
+            with contextlib.suppress(OSError):  # the job could not enter its cgroup, or the cgroup was removed
                 return set(read_pids(self._group))
         return set()
 
@@ -113,8 +115,8 @@ class Members:
         return parentage.start >= self._shepherd.start and pid not in self._not_ours
 
     def running_pids(self, *, with_root: bool) -> list[int]:
-        """The processes that can still run, as of the last refresh; the shepherd is never among them."""
+        """The processes that can still run, as of the last refresh; the shepherd only if it is in `identities`."""
         return [pid for pid, parentage in self._present.items() if parentage.alive]
 
     def close(self) -> None:
-        """Does nothing: a Tree has files to close."""
+        """Do nothing: only a `Tree`, which has the same methods, has files to close."""

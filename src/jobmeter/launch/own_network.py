@@ -1,7 +1,7 @@
 """A network namespace of the job's own, so that its traffic is counted exactly, connected by slirp4netns.
 
-The namespace is made by a thread of this process, and the shepherd that the thread starts is in it, with the job. From
-there, slirp4netns passes connections on as an ordinary program would: nothing of the machine's network is changed.
+A thread of this process creates the namespace and starts the shepherd, which is in the namespace, with the job.
+slirp4netns forwards connections from there, as an ordinary program: the network of the machine is not changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Made = TypeVar("Made")
 
 
 def check_own_network() -> None:
-    """LaunchError, before anything is started, where there can be none."""
+    """Raise LaunchError, before anything is started, if a job cannot have its own network here."""
     if os.geteuid() != 0:
         raise LaunchError(
             "--own-network: only root can make a network for a job. `--container` has one for every user."
@@ -33,9 +33,9 @@ def check_own_network() -> None:
 
 
 def in_new_network(make: Callable[[], Made]) -> Made:
-    """What `make` returns, called by a thread in a new network namespace, in which all that it starts remains.
+    """Call `make` in a new network namespace, in which all processes that it starts stay, and return its result.
 
-    LaunchError when there can be no such namespace.
+    Raises LaunchError if the namespace cannot be created.
     """
     made: list[Made] = []
     failed: list[BaseException] = []
@@ -43,12 +43,12 @@ def in_new_network(make: Callable[[], Made]) -> Made:
     def enter_and_make() -> None:
         try:
             if call("unshare", _CLONE_NEWNET) != 0:
-                raise LaunchError("--own-network: the kernel makes no network namespace here")
+                raise LaunchError("--own-network: the kernel refused to create a network namespace")
             made.append(make())
         except BaseException as error:  # noqa: BLE001 - raised again, in the thread that waits
             failed.append(error)
 
-    # In a thread that then ends: the rest of this process stays where it is.
+    # In a thread that then ends: the other threads of this process stay in their namespace.
     thread = threading.Thread(target=enter_and_make, name="jobmeter-network")
     thread.start()
     thread.join()
@@ -61,7 +61,7 @@ class Connection:
     """The program that connects a namespace with the network of the machine."""
 
     def __init__(self, pid: int) -> None:
-        """Connect the namespace that this process is in. LaunchError when that fails."""
+        """Connect the network namespace of process `pid`. Raises LaunchError if that fails."""
         ready, announce = os.pipe()
         command = ["slirp4netns", "--configure", f"--mtu={_MTU}", f"--ready-fd={announce}", str(pid), "tap0"]
         try:
@@ -89,6 +89,6 @@ class Connection:
         raise LaunchError(f"--own-network: slirp4netns: {errors[-1] if errors else 'it ended at once'}")
 
     def close(self) -> None:
-        """End the connection; its interface is gone with it, and so is what that counted."""
-        self._process.kill()  # it keeps nothing; and signals that jobmeter blocks for its own use, it blocks too
+        """End the connection. Its network interface disappears, with its counters."""
+        self._process.kill()  # it has nothing to save, and has inherited the signals that jobmeter blocks
         self._process.communicate()

@@ -27,7 +27,7 @@ def find_program(name: str, environment: dict[str, str]) -> str:
 
 
 def with_interpreter(path: str, command: list[str], directory: str | None) -> tuple[str, list[str]]:
-    """What to execute for `command`: a text without a `#!` line is for sh, as in every shell."""
+    """The path and arguments to execute for `command`: sh runs a text without a `#!` line, as in every shell."""
     file_path = os.path.join(directory or "", path)
     if not os.access(file_path, os.X_OK):
         return path, command  # the kernel will report why
@@ -35,20 +35,21 @@ def with_interpreter(path: str, command: list[str], directory: str | None) -> tu
         with open(file_path, "rb") as file:
             beginning = file.read(256)
     except OSError:
-        return path, command  # a directory, or a program that may be executed and not read
+        return path, command  # a directory, or a program that may be executed but not read
     if beginning.startswith((b"#!", b"\x7fELF")) or b"\0" in beginning:
         return path, command
     return "/bin/sh", ["sh", path, *command[1:]]
 
 
-def refusal(path: str, code: int) -> JobmeterError:
-    """The error for the code that execve(2) returned for `path`."""
-    if code == errno.ENOENT and os.path.exists(path):
-        # The file is there: it is its interpreter that is missing.
+def refusal(path: str, code: int, directory: str | None = None) -> JobmeterError:
+    """The error for the code that execve(2) returned for `path`, in this working directory."""
+    file_path = os.path.join(directory or "", path)
+    if code == errno.ENOENT and os.path.exists(file_path):
+        # The file exists: its interpreter is missing.
         return CommandNotFound(f"{path}: its interpreter (the first line's #! program, or the loader) is missing")
     if code in (errno.ENOENT, errno.ENOTDIR):
         return CommandNotFound(f"{path}: no such file or directory")
-    if code == errno.EACCES and os.path.isdir(path):
+    if code == errno.EACCES and os.path.isdir(file_path):
         return CommandNotExecutable(f"{path}: is a directory")
     if code in (errno.EACCES, errno.EPERM):
         return CommandNotExecutable(f"{path}: permission denied (not executable)")

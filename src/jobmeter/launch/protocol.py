@@ -20,7 +20,7 @@ UNKNOWN = -1
 
 _LAYOUT = struct.Struct("=4i7q")
 SIZE = _LAYOUT.size
-GO = b"g"  # any byte: execute, reap the job, leave
+GO = b"g"  # any byte: the shepherd may take its next step (execute the job, reap it, exit)
 
 
 class Message(NamedTuple):
@@ -41,7 +41,7 @@ class Message(NamedTuple):
 
 
 def add(sum_so_far: Message | None, message: Message) -> Message:
-    """What two processes used together; of memory the larger mark."""
+    """The sum of what two processes used; for memory, the larger high-water mark."""
     if sum_so_far is None:
         return message
     added = [a + b for a, b in zip(sum_so_far[4:], message[4:])]

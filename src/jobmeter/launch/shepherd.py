@@ -1,8 +1,8 @@
-"""The shepherd in Python, for machines that the compiled one was not made for.
+"""The shepherd in Python, for machines that the compiled one was not built for.
 
-The same protocol as shepherd.c, which explains why there is one. A process forked from
-here begins at the size of this interpreter, so `ru_maxrss` says nothing below it.
-It is run by path, as a program, and imports only what it must.
+It has the same protocol as shepherd.c, which explains why there is a shepherd. The `ru_maxrss`
+of a process forked from here begins at the size of this interpreter, so it shows no smaller peak.
+This file is run by path, as a program, and imports only what it needs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> None:
     control, status, directory, program, *argv = arguments
     become_subreaper()
-    # Children of who ignores SIGCHLD cannot be waited for. The job has it as our caller had.
+    # A process that ignores SIGCHLD cannot wait for its children. The job gets the disposition that our caller had.
     of_children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     job = os.fork()
     if job == 0:
@@ -50,7 +50,7 @@ def become_the_job(control: int, status: int, directory: str, program: str, argv
     os.write(status, Message(READY, os.getpid()).pack())
     if not os.read(control, 1):
         os._exit(125)
-    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, its jobs must not
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these signals, the job must not
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:
@@ -63,7 +63,7 @@ def become_the_job(control: int, status: int, directory: str, program: str, argv
 
 
 def next_ended() -> tuple[int, tuple[int, int, resource.struct_rusage] | None]:
-    """The next process to end, left a zombie for a last reading; reaped already on macOS before Python 3.13."""
+    """Wait for a process to end, and leave it a zombie for a last reading; on macOS before Python 3.13, reap it."""
     if not hasattr(os, "waitid"):
         reaped = os.wait4(-1, 0)
         return reaped[0], reaped

@@ -1,4 +1,4 @@
-"""Signals: to the whole job, and from jobmeter's own terminal or caller to the job."""
+"""Sends signals to all processes of a job, and forwards those that jobmeter gets from its terminal or caller."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ FORWARDED = ENDING | {getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2", "
 _SI_KERNEL = 0x80  # the terminal sent it, to the whole foreground group
 
 _SAME_CALL = 0.2
-"""Seconds within which a signal that comes again is not a second one: `timeout` sends to its child and its group."""
+"""Seconds within which repeated signals count as one: `timeout` sends its signal to its child and to its group."""
 
 _mask_before: set[signal.Signals | int] | None = None
-"""The mask of this process before jobmeter blocked anything; None if it did not."""
+"""The signal mask of this process before jobmeter blocked any signal; None if it blocked none."""
 
 
 def block(signals: Iterable[signal.Signals]) -> None:
-    """Block signals, which a `Forwarder` receives; the jobs that are started have the mask from before."""
+    """Block signals, so that a `Forwarder` receives them. Jobs are started with the mask from before."""
     global _mask_before
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if _mask_before is None:
@@ -48,7 +48,7 @@ class JobProcesses:
     """All processes of a job, to send them signals. Searches for them each time."""
 
     def __init__(self, machine: Machine, root: int, *, with_root: bool, members: Members | None = None) -> None:
-        """The descendants of `root`, or `members` of a job without such a root."""
+        """The descendants of `root`; `members` instead for a job that has no such root."""
         self._tree: Tree | ListedTree | Members
         if members is not None:
             self._tree = members
@@ -63,12 +63,12 @@ class JobProcesses:
 
     def running(self) -> list[int]:
         with self._lock:
-            with contextlib.suppress(NoData):  # `ps` failed: then as last listed
+            with contextlib.suppress(NoData):  # `ps` failed: use the last list
                 self._tree.refresh()
             return self._tree.running_pids(with_root=self._with_root)
 
     def send(self, number: int) -> None:
-        """Send a signal to every process, and to those forked meanwhile."""
+        """Send a signal to every process, also to those that are forked while it is being sent."""
         signalled: set[int] = set()
         while remaining := [pid for pid in self.running() if pid not in signalled]:
             for pid in remaining:
@@ -83,11 +83,12 @@ class JobProcesses:
 class Forwarder:
     """Hands signals that jobmeter receives to `receive(number, from_terminal)`, in a thread of its own.
 
-    sigwaitinfo reports who sent a signal. One from the terminal has reached the job already, which
-    is in the same foreground group, and must not reach it twice.
+    sigwaitinfo reports who sent a signal. A signal from the terminal has already reached the job, which
+    is in the same foreground process group, and must not be sent to it again.
 
-    Once `exit_code` returns a number, the job has ended, and only its report is left to be written. That may take for
-    ever: nobody reads a pipe, a terminal is stopped. A second signal then ends this process, with that number.
+    Once `exit_code` returns a number, the job has ended, and only its report is left to be written. That may block for
+    ever, on a pipe that is not read or a terminal that is stopped. A second signal then ends this process, with that
+    number as its exit code.
     """
 
     def __init__(
@@ -97,11 +98,11 @@ class Forwarder:
         *,
         exit_code: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """LaunchError when there can be no such thread."""
+        """Raises LaunchError if the thread cannot be started."""
         self._receive = receive
         self._exit_code = exit_code
         self._last_ending: float | None = None  # when a signal came that should end the job
-        # What was ignored when we started (nohup) stays ignored, by us and by the job.
+        # A signal that was ignored when we started (nohup) stays ignored, by us and by the job.
         self._signals = {n for n in signals if signal.getsignal(n) is not signal.SIG_IGN}
         block(self._signals)
         try:

@@ -1,7 +1,7 @@
 """Starts a command under a shepherd of its own, held before it executes its program.
 
-Until then cgroup and perf events are put in place; so they count from the job's
-first instruction. See shepherd.c for what the shepherd does.
+While it is held, its cgroup and perf events are set up, so that they count from
+the job's first instruction. See shepherd.c for what the shepherd does.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from jobmeter.launch.signals import mask_of_jobs
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _DEFAULT_AGAIN = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
-"""Python ignores them, and the job must not."""
+"""Signals that Python ignores, and the job must not."""
 
 
 @functools.cache
 def _compiled_shepherds() -> tuple[str, ...]:
-    """Paths at which the compiled shepherd can perhaps be executed; none where it was not made for this machine."""
+    """Paths at which to try to execute the compiled shepherd; empty if it was not built for this machine."""
     path = f"{_HERE}/shepherd-{os.uname().machine}"
     if sys.platform != "linux" or os.environ.get("JOBMETER_SHEPHERD") == "python" or not os.path.exists(path):
         return ()
     in_memory = _copy_to_memory(path)
-    # In memory, it can be executed whatever the permissions and mount options of the package; if there is a /proc.
+    # In memory, it can be executed whatever the permissions and mount options of the package, if there is a /proc.
     return (path,) if in_memory is None else (f"/proc/self/fd/{in_memory}", path)
 
 
 def _copy_to_memory(path: str) -> int | None:
-    """A descriptor of a copy in memory; None where there can be none."""
+    """A file descriptor of a copy in memory; None if that is not possible."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -53,7 +53,7 @@ def _copy_to_memory(path: str) -> int | None:
             return descriptor
     except OSError:
         pass
-    os.close(descriptor)  # files may not become so large here (ulimit -f), also in memory
+    os.close(descriptor)  # files may not become so large here (ulimit -f); the limit holds for memory too
     return None
 
 
@@ -63,13 +63,13 @@ def has_compiled_shepherd() -> bool:
 
 _LONGEST_WAIT = 86400.0
 _DESCRIPTORS = 28
-"""Descriptors that one run needs at the least. With few more, the files of the job's processes are not kept open."""
+"""File descriptors that a run needs at least. With few more, the /proc files of its processes are not kept open."""
 _REAPING = 1.0
 """Seconds in which init, or the subreaper that adopted the main process, is expected to wait for it."""
 
 
 class Streams:
-    """Where the job's stdin, stdout and stderr go: descriptors, None for jobmeter's own."""
+    """File descriptors for stdin, stdout and stderr of the job; None for jobmeter's own."""
 
     def __init__(self, stdin: int | None = None, stdout: int | None = None, stderr: int | None = None) -> None:
         self.redirected = {number: fd for number, fd in enumerate((stdin, stdout, stderr)) if fd is not None}
@@ -78,15 +78,15 @@ class Streams:
 class LaunchedJob:
     """A job under its shepherd, from before its exec to the end of the last of its processes."""
 
-    def __init__(self, shepherd: int, control: int, status: int, main: int, path: str) -> None:
+    def __init__(self, shepherd: int, control: int, status: int, main: int, path: str, directory: str | None) -> None:
         self.shepherd = shepherd
         self.main = main
         self.group: str | None = None  # the directory of the job's cgroup, if it is to have one
-        self.helpers: list[int] = []  # children of this process that serve the job and are none of its processes
+        self.helpers: list[int] = []  # children of this process that serve the job but are not part of it
         self._pidfd: PidFd | None = None
         self._control = control
         self._status = status
-        self._path = path
+        self._path, self._directory = path, directory
         self._wake_read, self._wake_write = os.pipe()
         self._poll = select.poll()
         self._poll.register(status, select.POLLIN)
@@ -94,12 +94,12 @@ class LaunchedJob:
         self._launcher_bytes: int | None = None
 
     def set_main(self, main: int, *, shepherd_is_compiled: bool) -> None:
-        """The main process waits before its exec. With a pidfd its end is reported also without a shepherd."""
+        """Note the main process, which waits before its exec. A pidfd reports its end also without a shepherd."""
         self.main = main
         with contextlib.suppress(NoData):
             self._pidfd = PidFd(main)
         if not shepherd_is_compiled:
-            # Without a /proc its size is not known; it is less than ours, as it imports less.
+            # Without /proc, the size of the shepherd is unknown; it is less than ours, as it imports less.
             self._launcher_bytes = self._shepherd_bytes() or own_maxrss()
 
     def execute(self) -> None:
@@ -107,7 +107,7 @@ class LaunchedJob:
         self._send_go()
 
     def may_be_reaped(self) -> None:
-        """The last reading of the ended main process was taken."""
+        """Let the shepherd reap the main process: the last reading was taken."""
         self._send_go()
 
     def _send_go(self) -> None:
@@ -115,9 +115,9 @@ class LaunchedJob:
             os.write(self._control, protocol.GO)
 
     def next_message(self, timeout: float | None = None) -> protocol.Message | None:
-        """The shepherd's next message, None when it takes longer than `timeout` seconds.
+        """The shepherd's next message; None if there was none for `timeout` seconds, or until `wake` was called.
 
-        EOFError when there are no more: every process ended.
+        Raises EOFError if there are no more: every process has ended, or the shepherd was killed.
         """
         # poll() takes an int of milliseconds; a caller that waits for longer calls again.
         ready = self._poll.poll(None if timeout is None else min(max(timeout, 0.0), _LONGEST_WAIT) * 1000)
@@ -131,7 +131,7 @@ class LaunchedJob:
             raise EOFError
         message = protocol.unpack(data)
         if message.kind == protocol.FAILED:
-            raise refusal(self._path, message.value)
+            raise refusal(self._path, message.value, self._directory)
         return message
 
     def wake(self) -> None:
@@ -139,7 +139,7 @@ class LaunchedJob:
         os.write(self._wake_write, b"w")
 
     def shepherd_was_killed(self, *, main_reaped: bool) -> bool:
-        """Whether EOFError means that the shepherd was killed; one that is done waits for our last message."""
+        """Whether EOFError means that the shepherd was killed. After its job, it lives until our last message."""
         if not main_reaped:
             return True
         if not THIS_MACHINE.has_proc():
@@ -167,7 +167,7 @@ class LaunchedJob:
             os.read(self._wake_read, 4096)
 
     def main_has_ended(self, running: Sequence[int]) -> bool:
-        """Without a shepherd: whether the main process has ended; `running` is used without a pidfd."""
+        """Without a shepherd: whether the main process has ended. `running` is used if there is no pidfd."""
         if self._pidfd is None:
             return self.main not in running
         poll = select.poll()
@@ -199,7 +199,7 @@ class LaunchedJob:
         return self._pidfd.wait_status() if status is None else status
 
     def launcher_bytes(self) -> int:
-        """The size that ru_maxrss of the job began at."""
+        """The size in bytes at which ru_maxrss of the job began."""
         return self._shepherd_bytes() if self._launcher_bytes is None else self._launcher_bytes
 
     def _shepherd_bytes(self) -> int:
@@ -209,7 +209,7 @@ class LaunchedJob:
             return 0
 
     def close(self) -> None:
-        """End the shepherd. What is left of the job keeps running, as a child of init."""
+        """End the shepherd. Processes of the job that are left keep running, as children of init."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.shepherd, signal.SIGKILL)
         for descriptor in (self._control, self._status, self._wake_read, self._wake_write):
@@ -221,7 +221,7 @@ class LaunchedJob:
 
 
 def own_maxrss() -> int:
-    """The most memory that this process had, in bytes."""
+    """The peak resident memory of this process, in bytes."""
     import resource  # late: hardly ever needed
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
@@ -235,21 +235,21 @@ def spawn(
     streams: Streams | None = None,
     own_session: bool = False,
 ) -> LaunchedJob:
-    """Start `command` up to its exec. JobmeterError, with the right exit code, when that fails.
+    """Start `command`, and hold it before its exec. Raises JobmeterError, with the right exit code, if that fails.
 
-    In a session of its own it has no terminal, and what is sent to our group does not reach it.
+    With `own_session` it has no terminal, and signals to our process group do not reach it.
     """
     path, command = with_interpreter(find_program(command[0], environment), command, directory)
     with _pipe() as (control_read, control_write), _pipe() as (status_read, status_write):
-        # The child does not need the other ends, and gets its own under their numbers. Duplicating a descriptor
-        # onto itself would pass it on as well, but not on macOS, nor with glibc before 2.29.
+        # The child does not need our ends of the pipes, so its own ends get their numbers. Duplicating a descriptor
+        # onto itself would make it inheritable too, but not on macOS, nor with glibc before 2.29.
         passed = {control_read: control_write, status_write: status_read}
         arguments = [*map(str, passed.values()), directory or "", path, *command]
         try:
             shepherd, is_compiled = _start(arguments, environment, passed, streams or Streams(), own_session)
         except OSError as error:
-            raise refusal(path, error.errno or 0) from None
-        launched = LaunchedJob(shepherd, os.dup(control_write), os.dup(status_read), 0, path)
+            raise refusal(path, error.errno or 0, directory) from None
+        launched = LaunchedJob(shepherd, os.dup(control_write), os.dup(status_read), 0, path, directory)
     try:
         message = launched.next_message()
     except EOFError:
@@ -264,7 +264,7 @@ def spawn(
 
 
 def check_descriptors() -> None:
-    """LaunchError when too few more files can be opened to follow a job to its end."""
+    """Raise LaunchError if too few more files can be opened to follow a job to its end."""
     opened: list[int] = []
     try:
         while len(opened) < _DESCRIPTORS:
@@ -284,7 +284,7 @@ def check_descriptors() -> None:
 def _pipe() -> Iterator[tuple[int, int]]:
     ends = os.pipe()
     if min(ends) < 3:
-        # Our caller closed one of the three standard streams: its number stays free, as the job would find it.
+        # Our caller closed one of the three standard streams. Its number stays free, as it would be without us.
         low, ends = (
             ends,
             (fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, 3), fcntl.fcntl(ends[1], fcntl.F_DUPFD_CLOEXEC, 3)),
@@ -301,8 +301,8 @@ def _pipe() -> Iterator[tuple[int, int]]:
 def _start(
     arguments: list[str], environment: dict[str, str], passed: dict[int, int], streams: Streams, own_session: bool
 ) -> tuple[int, bool]:
-    """Start a shepherd; its pid, and whether it is a compiled one."""
-    # What posix_spawn duplicates is inherited by this child, and by no other.
+    """Start a shepherd; returns its pid, and whether it is the compiled one."""
+    # Descriptors that posix_spawn duplicates are inherited by this child, and by no other.
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in passed.items()]
     actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in streams.redirected.items()]
     for path in _compiled_shepherds():
@@ -322,7 +322,7 @@ def _posix_spawn(
         argv,
         environment,
         file_actions=actions,
-        # A session of its own has no caller: what is blocked here is for our own handling of signals.
+        # A job in a session of its own has no caller whose mask it keeps: what we block is for our own use.
         setsigmask=() if own_session else mask_of_jobs(),
         setsigdef=_DEFAULT_AGAIN,
         setsid=own_session,

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL, when jobmeter ends a job."""
 _LATE = 0.1
-"""Seconds that a signal to jobmeter may be noticed after the end of the job that got it too."""
+"""Seconds after the end of a job in which jobmeter may still notice the signal that ended it, if it got that too."""
 _STRAGGLE = 0.1
-"""Seconds that processes may outlive the main one before they count as left running."""
+"""Seconds that processes may outlive the main process before they count as left running."""
 _KILL_AGAIN = 0.05
 _SAME_CALL = 1.0
-"""Seconds within which a signal that comes again is not a second one: `timeout` sends to its child and its group."""
+"""Seconds within which repeated signals count as one: `timeout` sends its signal to its child and to its group."""
 
 
 class Supervisor:
@@ -104,7 +104,7 @@ class Supervisor:
                 self.ended_by = self.ended_by or Status.CANCELLED
 
     def await_own_signal(self) -> None:
-        """Wait a moment for the signal that killed the job: jobmeter may have got it too, and not looked yet."""
+        """Wait a moment for the signal that killed the job: jobmeter may have got it too, and not handled it yet."""
         until = time.monotonic() + _LATE
         while self.ended_by is None and self._ending_signal() is not None and time.monotonic() < until:
             time.sleep(_LATE / 20)
@@ -115,7 +115,7 @@ class Supervisor:
         return number is not None and (number in self._forwarded or number in signal.sigpending())
 
     def _ending_signal(self) -> int | None:
-        """The signal that killed the job, if it is one that people send to end something."""
+        """The signal that killed the job, if it is one of `ENDING`; else None."""
         if self.wait_status is None or not os.WIFSIGNALED(self.wait_status):
             return None
         number = os.WTERMSIG(self.wait_status)
@@ -125,7 +125,7 @@ class Supervisor:
         return not self.shepherd_killed and self._launched.shepherd_was_killed(main_reaped=self.main_ended)
 
     def _take_over(self) -> None:
-        """Its shepherd was killed: follow the job without it."""
+        """Follow the job without its shepherd, which was killed."""
         from jobmeter.launch.takeover import Takeover  # hardly ever needed
 
         with self._lock:
@@ -135,7 +135,7 @@ class Supervisor:
             if self._processes is not None:
                 self._processes.close()
             self._processes = processes
-            # Signals sent meanwhile, to a tree whose root was gone, may have been lost.
+            # Signals that were sent after the shepherd ended, to a tree without its root, may have been lost.
             now = time.monotonic()
             for number in [number for number, when in self._forwarded.items() if now - when < _SAME_CALL]:
                 self._send(number)
@@ -147,7 +147,7 @@ class Supervisor:
         if self._machine.has_proc():
             members = self._find_members()
             return JobProcesses(self._machine, 0, with_root=False, members=members), members
-        # Orphans cannot be found.
+        # Without /proc, orphans cannot be found.
         return JobProcesses(self._machine, self._launched.main, with_root=True), None
 
     def _seconds_to_deadline(self) -> float | None:
@@ -169,7 +169,7 @@ class Supervisor:
         return False
 
     def _handle_orphans(self) -> bool:
-        """The main process has ended and others have not; True when they are left alone."""
+        """Leave, await or end the processes that outlive the main process; True if some are left running."""
         with self._lock:
             if self.ended_by is None and self._orphans == "leave":
                 self.left_running = len(self._job_processes().running())
@@ -180,7 +180,7 @@ class Supervisor:
             return False
 
     def _end_unadopted(self) -> None:
-        """Without a subreaper, orphans that were sent SIGTERM can outlive the shepherd's own children."""
+        """Wait for orphans, and kill them when due: without a subreaper, they can outlive the shepherd's children."""
         if self.ended_by is None or self._machine.has_proc():
             return
         while self._job_processes().running():
@@ -189,7 +189,7 @@ class Supervisor:
             time.sleep(_KILL_AGAIN)
 
     def end(self, reason: Status, *, at_once: bool = False) -> None:
-        """End the whole job, because of `reason`; `at_once` without SIGTERM and time to end by itself."""
+        """End the whole job, because of `reason`; `at_once`: by SIGKILL, without SIGTERM and a grace period."""
         with self._lock:
             if self._closed:
                 return
@@ -204,10 +204,10 @@ class Supervisor:
             self._launched.wake()
 
     def receive(self, number: int, from_terminal: bool) -> None:
-        """Forward a signal. One that should end the job goes to all of its processes.
+        """Forward a signal. A signal that should end the job goes to all of its processes.
 
-        The terminal's own (Ctrl-C) have reached the job already. A job that ignores the others is
-        killed when one is sent again, unless that is the same call to a group of processes twice.
+        Signals from the terminal (Ctrl-C) have already reached the job. A job that ignores any other is
+        killed when the same signal comes again, after more than `_SAME_CALL` seconds.
         """
         with self._lock:
             if self._closed:
@@ -236,7 +236,7 @@ class Supervisor:
         if self._processes is None:
             try:
                 self._processes = JobProcesses(self._machine, self._launched.shepherd, with_root=False)
-            except (OSError, ValueError):  # it was killed just now
+            except (OSError, ValueError):  # the shepherd was killed just now
                 self._processes, _ = self._without_shepherd()
         return self._processes
 

@@ -1,4 +1,4 @@
-"""Follows a job whose shepherd was killed to its end: reports what the shepherd would have."""
+"""Follows a job whose shepherd was killed to its end, and reports what the shepherd would have reported."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jobmeter.launch.spawn import LaunchedJob
 _GAP = 0.05
 """Seconds between two looks at the job's processes: the end of those that are not our children is not reported."""
 _SHARE = 0.05
-"""Share of the time that looking may take."""
+"""Largest share of the time that looking may take."""
 _CONFIRM = 3
-"""Looks in a row that find no process. One can miss a process that forks and ends while /proc is listed."""
+"""Looks in a row that must find no process. One look can miss a process that forks and ends while /proc is listed."""
 
 
 class Takeover:
-    """In place of the shepherd: `next_message` as that of `LaunchedJob`.
+    """Replaces the shepherd: `next_message` is used like that of `LaunchedJob`.
 
-    For processes that became our children, wait4 reports what they used. For others, only the end is known.
+    For processes that became our children, wait4 reports what they used. For others, only their end is known.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class Takeover:
         self._empty_searches = 0
 
     def next_message(self, timeout: float | None = None) -> protocol.Message | None:
-        """The next event of the job; None when there was none for a while, at most `timeout` seconds.
+        """The next event of the job; None if there was none for a while, at most `timeout` seconds.
 
-        EOFError when every process has ended.
+        Raises EOFError once every process has ended.
         """
         if self._main_to_reap:
             self._main_to_reap, self._main_ended = False, True

@@ -1,1 +1,1 @@
-"""Samples jobs: when, how often, and what becomes of the readings."""
+"""Samples jobs: when and how often, and how the readings are aggregated."""

@@ -1,7 +1,7 @@
 """Aggregation: processes into one value, values into a window, windows into a run.
 
-Nothing here reads anything or knows a particular measurement: what is done with
-a value follows from its description.
+Nothing here reads a source or knows a particular measurement: how a value is
+aggregated follows from the description of its measurement.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class GaugeAggregate:
 
 
 class MarkAggregate:
-    """The highest value so far, as the kernel keeps it: it has no course over time, and so no mean."""
+    """A high-water mark: the highest value so far, kept by the kernel. It has no course over time, and so no mean."""
 
     __slots__ = ("_peak",)
 
@@ -118,7 +118,7 @@ class MarkAggregate:
 
 
 class CounterAggregate:
-    """A counter: what it grew by. One that falls was reset or misread, and yields nothing."""
+    """A counter: its increase. A counter that falls was reset or misread, and adds nothing."""
 
     __slots__ = ("_first", "_last")
 
@@ -144,7 +144,7 @@ class CounterAggregate:
 
 
 class LabelAggregate:
-    """A text: the last one, and which there were."""
+    """A text: the last value, and the distinct values."""
 
     __slots__ = ("_distinct", "_last")
 
@@ -169,7 +169,7 @@ class LabelAggregate:
 
 
 class CategoryAggregate:
-    """One of a few: how often each was read."""
+    """A category, one of a few values: how often each was read."""
 
     __slots__ = ("_counts",)
 
@@ -195,7 +195,7 @@ Aggregate = Union[GaugeAggregate, MarkAggregate, CounterAggregate, LabelAggregat
 
 
 def new_aggregate(measurement: Measurement, first: Number = 0) -> Aggregate:
-    """An empty summary; a counter's begins at `first`."""
+    """An empty aggregate; that of a counter begins at `first`."""
     kind = measurement.kind
     if kind is Kind.GAUGE:
         return MarkAggregate() if measurement.gauge is Gauge.MARK else GaugeAggregate()

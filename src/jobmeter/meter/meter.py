@@ -16,7 +16,7 @@ _IDLE = 2.0
 
 
 class Due(Protocol):
-    """What the meter calls when it is time: the watch of a job, or what looks after blocks that are not watched yet."""
+    """What the meter calls when it is due: the watch of a job, or `OpenBlocks` for blocks that are not sampled yet."""
 
     finished: bool  # it needs no further call
 
@@ -39,14 +39,14 @@ class Meter:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._lock = threading.Lock()
-        # Cheaper to wait for than a Condition, and the thread does so all the time: locked, until the queue changes.
+        # Locked until the queue changes. The thread waits for it all the time, and a lock is cheaper than a Condition.
         self._unchanged = threading.Lock()
         self._unchanged.acquire()
         self._queue: list[tuple[float, int, Due]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
         self._wakes_at = 0.0
-        self._starter = 0  # the thread that started this one
+        self._starter = 0  # the thread that started the sampling thread
         self.thread_id = self._thread_clock = None
 
     def add(self, watch: Due) -> None:
@@ -60,7 +60,7 @@ class Meter:
                 self._thread = threading.Thread(target=self._run, name="jobmeter", daemon=True)
                 self._thread.start()
                 self._note_thread(self._thread.native_id)
-            elif due < self._wakes_at and self._unchanged.locked():  # else it looks at the queue in time
+            elif due < self._wakes_at and self._unchanged.locked():  # else the thread looks at the queue in time
                 self._unchanged.release()
 
     def _note_thread(self, thread_id: int | None) -> None:
@@ -78,14 +78,14 @@ class Meter:
             return self.cpu_seconds  # the thread has just ended
 
     def remove(self, watch: Due) -> None:
-        """Stop sampling it; a sample in progress is finished first."""
+        """Stop sampling it. Does not wait for a sample in progress: `Watch.finish` and `Watch.close` do."""
         with self._lock:
             self._queue = [entry for entry in self._queue if entry[2] is not watch]
             heapq.heapify(self._queue)
 
     def _run(self) -> None:
         before = self._before = self.cpu_seconds
-        is_thread = threading.get_native_id() != self._starter  # with gevent it may be no thread of its own
+        is_thread = threading.get_native_id() != self._starter  # with gevent it may run in the same thread
         while (watch := self._next()) is not None:
             began = time.thread_time()
             watch.tick()

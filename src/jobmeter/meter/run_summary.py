@@ -1,6 +1,6 @@
-"""Adds up the readings of one job: the present window, and the run so far.
+"""Aggregates the readings of one job: the present window, and the run so far.
 
-Nothing here reads anything: what a reading stands for follows from the description of its measurement.
+Nothing here reads a source. How a reading is aggregated follows from the description of its measurement.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _AT_THE_START = 0.3
 class RunSummary:
     """Windows and the run they make up.
 
-    A level holds from its reading to the next one, or to the end of the job; one that was found changed, changed in the
-    middle between the two. A rate stands for the time since the reading before. What is read once the job has ended is
-    no level of it any more.
+    A level holds from its reading to the next one, or to the end of the job. If the next one differs, the change is
+    assumed in the middle between the two. A rate stands for the time since the reading before. Levels that are read
+    after the job has ended do not count.
     """
 
     def __init__(self, measurements: dict[str, Measurement], started: float) -> None:
@@ -37,9 +37,9 @@ class RunSummary:
         self._read_at: dict[str, float] = {}
 
     def add(self, readings: Readings, now: float, *, job_ended: bool = False) -> dict[str, Value]:
-        """Add what a source read at `now`; return it, one value for the job each.
+        """Add what a source read at `now`; return it, with one value per key for the whole job.
 
-        Of a job that has ended only counters, rates and marks count.
+        Once the job has ended, only counters, rates and marks count.
         """
         values: dict[str, Value] = {}
         for key, reading in readings.items():
@@ -64,15 +64,15 @@ class RunSummary:
         self._unchanged_until = now
 
     def end_levels(self, now: float) -> None:
-        """The job has ended: its levels held until `now`."""
+        """Count the levels until `now`, when the job has ended."""
         for key in self._held:
             self._count_held(key, now)
         self._held.clear()
 
     def close_window(self, now: float, only: Collection[str] | None = None) -> dict[str, object]:
-        """The cells of the window that ends now, and begin another; empty when nothing was read in it.
+        """Return the cells of the window that ends now, and begin another; empty if nothing was read in it.
 
-        With `only`, of these keys; for the others the window goes on.
+        With `only`, end it for these keys; for the others the window goes on.
         """
         keys = self._window.keys() if only is None else self._window.keys() & set(only)
         for key in self._held.keys() & keys:
@@ -81,7 +81,7 @@ class RunSummary:
         return {key: self._close(key) for key in self._measurements if key in keys}
 
     def repeat(self, keys: Iterable[str]) -> None:
-        """No process of the job ran: its levels are those read before, and its counters did not grow."""
+        """Add these keys to the window, unchanged: no process ran, so levels are the same and counters did not grow."""
         for key in keys:
             if key in self._held or isinstance(self._run.get(key), CounterAggregate):
                 self._summary_of(key)
@@ -104,7 +104,7 @@ class RunSummary:
         }
 
     def so_far(self, now: float) -> dict[str, dict[str, object]]:
-        """The same with the window that is open, which goes on."""
+        """The same including the open window, which goes on."""
         from copy import copy, deepcopy
 
         present = copy(self)
@@ -113,14 +113,14 @@ class RunSummary:
         return present.by_key()
 
     def _seconds_of_level(self, key: str, now: float, *, changed: bool) -> float:
-        """For how long the level read at `now` held before that; the level before it is counted until then.
+        """Seconds before `now` in which the level read at `now` already held; counts the previous level up to then.
 
-        When it changed is not known. The middle is right on average: later would make every mean lag behind.
+        The time of a change is unknown. The middle is right on average: a later time would make every mean lag behind.
         """
         if key not in self._held:
             elapsed = now - self.started
             return elapsed if elapsed < _AT_THE_START else 0.0
-        counted = self._held[key][1]  # beyond its last reading where a window ended since
+        counted = self._held[key][1]  # later than its last reading if a window ended since
         known = max(self._read_at[key], self._unchanged_until)
         since = max((known + now) / 2, counted) if changed else now
         self._count_held(key, since)
@@ -134,7 +134,7 @@ class RunSummary:
             self._held[key] = (value, now)
 
     def _summary_of(self, key: str) -> Aggregate:
-        """The summary of the present window."""
+        """The aggregate of a key in the present window."""
         summary = self._window.get(key)
         if summary is None:
             before = self._run.get(key)

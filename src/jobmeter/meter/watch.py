@@ -1,4 +1,4 @@
-"""One job under the meter: when its sources are read, and who is notified."""
+"""Watches one job: when its sources are read, and which listeners are notified."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jobmeter.record.types import DeviceEntry, PeakEntry, ThreadEntry
 
 _READ_ANEW = 30.0
-"""Seconds after which a job is looked at even though nothing of it ran."""
+"""Seconds after which all sources are read again, even if no process of the job ran."""
 
 
 class Window(NamedTuple):
@@ -37,21 +37,21 @@ class Window(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The values of one moment, for those who watch a job live."""
+    """The values of one moment, for listeners that follow a job live."""
 
     seconds: float
     values: dict[str, Value]
 
 
 def _ignore(_: Any) -> None:
-    """For a watch without a listener."""
+    """Do nothing: for a watch without a listener."""
 
 
 class Watch:
     """Reads the sources of one job: all of them when a sample is due, in between the levels alone (a peek).
 
-    With `fine`, windows follow what is read, at first all 15 ms: between windows of `window` seconds there are
-    shorter ones with what peeks read. Safe to call from any thread.
+    With `fine`, there are short windows too, at first every 15 ms: they have what peeks read, and lie between the
+    complete windows of `window` seconds. Safe to call from any thread.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Watch:
         self._fine_end = fine_window_end(0.0, window) if fine else float("inf")
         self._busy_end = busy_window_end(0.0) if fine else float("inf")
         self._window_end = window_end(0.0, window, fine=fine)
-        self._quiet_until: float | None = None  # nothing ran until then, since the last fine window or before
+        self._quiet_until: float | None = None  # up to when nothing ran; None: something ran since
         self._next_sample = self.started + next_offset(0.0, interval)
         self._regular_samples = 0
         self._first_regular = self._last_regular = 0.0
@@ -145,19 +145,19 @@ class Watch:
                 self._first_regular = elapsed
 
     def sample_now(self) -> None:
-        """A sample outside the schedule: when something has happened."""
+        """Take a sample outside the schedule, when something has happened."""
         with self._lock:
             if not self.finished:
                 self._sample(self._clock())
 
     def sample_at_exit(self) -> None:
-        """A sample when the main process has ended: its memory is gone, so what is read now is no level of it."""
+        """Take a sample when the main process has ended. Levels do not count: its memory is already freed."""
         with self._lock:
             if not self.finished:
                 self._sample(self._clock(), levels=False)
 
     def end_levels(self) -> None:
-        """Every process of the job has ended: its levels held until now, and are no longer read."""
+        """Count the levels until now, and read them no longer: every process of the job has ended."""
         with self._lock:
             self._job_ended = True
             self._summary.end_levels(self._clock())
@@ -207,19 +207,19 @@ class Watch:
         for name, read in reads.items():
             try:
                 values |= self._summary.add(read(moment), self._clock(), job_ended=self._job_ended or not levels)
-            except Exception as error:  # noqa: BLE001 - a collector that fails, also one of a plug-in, loses only its own readings
+            except Exception as error:  # noqa: BLE001 - a failing collector, also a plug-in, loses only its readings
                 self._note_failure(name, error)
         return values
 
     def _close_quiet_window(self) -> None:
-        """End the fine window at the moment until which nothing ran: what is read from now on is not of that time."""
+        """End the fine window at the time until which nothing ran: what is read from now on belongs to the next one."""
         until, self._quiet_until = self._quiet_until, None
         if until is not None and until - self.started >= self._fine_end:
             self._summary.repeat(self._peeked)
             self._close_window(self._peeked, until)
 
     def _close_window(self, only: set[str] | None = None, now: float | None = None) -> None:
-        """Write the window that ends now; with `only`, a fine one of these keys."""
+        """Write the window that ends now; with `only`, a fine window with these keys."""
         now = self._clock() if now is None else now
         cells = self._summary.close_window(now, only)
         if not cells:
@@ -264,16 +264,16 @@ class Watch:
                 source.close()
 
     def summary(self) -> dict[str, dict[str, object]]:
-        """What was measured over the run, by key; of a job that runs, until now."""
+        """What was measured over the run, by key; until now if the job still runs."""
         with self._lock:
             return self._summary.by_key() if self.finished else self._summary.so_far(self._clock())
 
     def incomplete(self) -> set[str]:
-        """Keys that some source could not read when it mattered: they are at least what they say."""
+        """Keys that a source could not read when it mattered: their figures are "at least"."""
         return {key for can in self._abilities.values() if can.incomplete is not None for key in can.incomplete()}
 
     def qualities(self) -> dict[str, Quality]:
-        """The quality of keys, where it is not that of their description."""
+        """The quality of keys, where it differs from that of their description."""
         every = (can.qualities() for can in self._abilities.values() if can.qualities is not None)
         return {key: quality for qualities in every for key, quality in qualities.items()}
 
@@ -285,12 +285,12 @@ class Watch:
         return next((can.threads() for can in self._abilities.values() if can.threads is not None), [])
 
     def peaks(self) -> list[PeakEntry]:
-        """The highs of memory, and who held it."""
+        """The peaks of memory, and which processes held it."""
         every = (can.peaks(self.started) for can in self._abilities.values() if can.peaks is not None)
         return [entry for entries in every for entry in entries]
 
     def devices(self) -> list[DeviceEntry]:
-        """What the job used beside CPUs and memory: GPUs."""
+        """The devices that the job used besides CPUs and memory: GPUs."""
         every = (can.devices() for can in self._abilities.values() if can.devices is not None)
         return [entry for entries in every for entry in entries]
 
@@ -298,12 +298,12 @@ class Watch:
         return next((list(can.live()) for can in self._abilities.values() if can.live is not None), [])
 
     def _outran(self, pulse: int) -> bool:
-        """Whether some source saw more CPU used than the pulse shows: a setuid program leaves perf behind."""
+        """Whether a source measured more CPU time than the pulse: perf does not count a setuid program."""
         for outran in self._outrunners:
             try:
                 if outran(pulse):
                     return True
-            except Exception:  # noqa: BLE001 - reading it again reports what is wrong with it
+            except Exception:  # noqa: BLE001 - reading the source then reports what is wrong with it
                 return True
         return False
 

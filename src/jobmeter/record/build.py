@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 SCHEMA = "jobmeter.run/1"
 _NONE: Mapping[str, MetricRecord] = {}
 _LETTERS = b"abcdefghijkmnpqrstuvwxyz23456789" * 8
-"""For each byte that there may be."""
+"""One for each of the 256 values of a byte."""
 
 
 def new_run_id() -> str:
-    """Twelve letters and digits: no two runs anywhere share one, and the first few identify it."""
+    """A random id of twelve letters and digits: no two runs anywhere share one, and its first few usually suffice."""
     return run_id(os.urandom(12))
 
 
 def run_id(data: bytes) -> str:
-    """The run id that these bytes make, a letter or digit each."""
+    """The run id made from these bytes, one letter or digit for each."""
     return data.translate(_LETTERS).decode()
 
 
@@ -62,7 +62,7 @@ def identity(
     workflow: WorkflowPart | None = None,
     enforced: Sequence[str] = (),
 ) -> RunIdentity:
-    """The part of the record that is known when the run begins; None is not known.
+    """The part of the record that is known when the run begins; None means not known.
 
     `enforced` are the limits that the kernel enforces.
     """
@@ -124,9 +124,9 @@ def complete(
 
 
 def with_rest(threads: Sequence[ThreadEntry], usage: Mapping[str, Any]) -> list[ThreadEntry]:
-    """The threads, and as the last entry the CPU time of all others: those that came and went between two looks.
+    """The threads, and as the last entry the CPU time of all others: those that began and ended between two readings.
 
-    So their sum is the job's, which is counted whatever its threads do.
+    So the sum of the entries is the CPU time of the job, which is counted independently of its threads.
     """
     listed = [entry for entry in threads if "tid" in entry]
     none: ThreadEntry = {"threads": 0}

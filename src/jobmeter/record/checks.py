@@ -1,7 +1,7 @@
-"""Checks of values, made from their types.
+"""Makes checks of values from their types.
 
-A check takes a value and returns what is wrong with it, beginning with where (`.usage.cpu_seconds.value is …`), or None
-when nothing is.
+A check takes a value and returns what is wrong with it, beginning with the place (`.usage.cpu_seconds.value is …`), or
+None if the value is valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jobmeter.record.field_types import allowed_terms, field_types, keywords_of
 from jobmeter.record.types import LARGEST, LARGEST_STORED
 
 DEEPEST = 20
-"""Levels of fields that are not known here. Rendering JSON takes a few calls for each, and Python allows a thousand."""
+"""Levels of nesting in unknown fields. Rendering JSON nests a few calls for each level, and Python allows 1000."""
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def check_of(hint: Any) -> Check:
 
 
 def _annotated(hint: Any, notes: tuple[Any, ...]) -> Check:
-    """The check of a type with what `Annotated` says: its range, its pattern, or the terms that are allowed."""
+    """The check of a type with what `Annotated` adds: its range, its pattern, or the terms that are allowed."""
     keywords = keywords_of(notes)
     if terms := allowed_terms(hint, notes):
         return _one_of(terms)
@@ -66,9 +66,9 @@ def _annotated(hint: Any, notes: tuple[Any, ...]) -> Check:
 def object_check(
     cls: Any, without: tuple[str, ...] = (), *, all_optional: bool = False, all_fields: bool = True, **instead: Any
 ) -> Check:
-    """A TypedDict, with other types for some fields.
+    """The check of a TypedDict, without some fields and with other types `instead` for some.
 
-    Fields that it does not have are allowed, if they are JSON; without `all_fields` they are not looked at.
+    Unknown fields are allowed if they are JSON; without `all_fields` they need not be checked.
     """
     hints = {**field_types(cls), **instead}
     checks = {name: check_of(hint) for name, hint in hints.items() if name not in without}
@@ -115,7 +115,7 @@ def list_check(check_item: Check) -> Check:
 
 
 def _union(hints: tuple[Any, ...]) -> Check:
-    """Passes what one of several types passes. Of objects the field `kind` shows which of them it must be."""
+    """The check of a union: one of the types must pass. For objects, the field `kind` shows which one."""
     if hints[-1] is type(None):
         check_present = check_of(Union[hints[:-1]])
         return lambda value: None if value is None else check_present(value)
@@ -134,7 +134,7 @@ def number_check(hint: type, least: float, most: float) -> Check:
 
     def check(value: Any) -> str | None:
         if type(value) is int or (type(value) is float and (not whole or value.is_integer())):
-            # Not a number (NaN) is neither.
+            # NaN is not in any range.
             return None if least <= value <= most else f" is {_shown(value)}, not from {least:g} to {most:g}"
         return f" is {_kind(value)}, not a {'whole ' if whole else ''}number"
 
@@ -153,7 +153,7 @@ def _one_of(terms: Sequence[str]) -> Check:
 
 
 def check_texts(value: Any) -> str | None:
-    """Check a list of texts: the words of a command, of which there may be thousands."""
+    """Check a list of texts, such as the words of a command, of which there may be thousands."""
     try:
         if type(value) is list and "".join(value).isascii():
             return None
@@ -168,7 +168,7 @@ def check_text(value: Any) -> str | None:
     if value.isascii():
         return None
     try:
-        # U+DC80 to U+DCFF stand for bytes that are no UTF-8; other surrogates stand for nothing.
+        # U+DC80 to U+DCFF stand for bytes that are not UTF-8; other surrogates stand for nothing.
         value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return " has a lone surrogate, which is no text"
@@ -196,7 +196,7 @@ def _moment(pattern: re.Pattern[str]) -> Check:
 
     def check(value: Any) -> str | None:
         try:
-            # As `run` writes it; what has these characters in these places, `parse` reads in one way.
+            # As `run` writes it: with these characters in these places, a text has only one meaning to `parse`.
             if len(value) == 24 and value[4:20:3] == "--T::." and value[23] == "Z" and "1900" <= value[:4] < "2200":
                 parse(value[:23])
                 return None
@@ -219,7 +219,7 @@ def _null(value: Any) -> str | None:
 
 
 def check_any(value: Any, depth: int = 0) -> str | None:
-    """Any JSON that can be rendered again."""
+    """Check any JSON value: it must be possible to render it again."""
     if type(value) is str:
         return check_text(value)
     if type(value) is float:

@@ -1,4 +1,4 @@
-"""The check of an object as one compiled expression: to check a record field by field takes as long as to parse it."""
+"""Compiles the check of an object to one expression: checking a record field by field takes as long as parsing it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobmeter.record.field_types import allowed_terms, field_types, keywords_of
 from jobmeter.record.types import LARGEST
 
 Check = Callable[[Any], Union[str, None]]
-"""Takes a value and returns what is wrong with it, beginning with where, or None when nothing is."""
+"""Takes a value and returns what is wrong with it, beginning with the place, or None if it is valid."""
 
 
 def compile_check(
@@ -25,8 +25,8 @@ def compile_check(
 ) -> Check:
     """The check of an object with fields of these types.
 
-    What its expression does not pass, as an object with fields that are not known, `explain` decides. `check_of` gives
-    the check of a type, for types that the expression cannot test.
+    If the expression does not pass an object, for example because it has unknown fields, `explain` decides. `check_of`
+    returns the check of a type, for types that the expression cannot test.
     """
     names = {"explain": explain, "text": check_of(str), "NOTHING": {}, "itemgetter": operator.itemgetter}
     source = _Source(names, check_of, all_fields)
@@ -42,22 +42,22 @@ def compile_check(
         lines += [f"        if {variable}:", f"            i = {variable}.values()"]
         lines += [f"            if not ({item_test}):", "                return explain(o)"]
     lines += ["        return None", "    except (KeyError, TypeError, OverflowError):", "        return explain(o)"]
-    exec("\n".join(lines), source.names)  # of the types alone: no part of it comes from a file
+    exec("\n".join(lines), source.names)  # made from the types alone: no part of it comes from a file
     return typing.cast("Check", source.names["check"])
 
 
 class _Source:
-    """The source of a check while it is written: tests, and the names that they use."""
+    """The source code of a check while it is generated: tests, and the names that they use."""
 
     def __init__(self, names: dict[str, Any], check_of: Callable[[Any], Check], all_fields: bool) -> None:
         self.names = names
         self._check_of = check_of
         self._all_fields = all_fields
-        self.loops: list[tuple[str, str]] = []  # a variable with many objects, and the test of all of them, named `i`
+        self.loops: list[tuple[str, str]] = []  # a variable with many objects, and the test of all, as `i`
         self._count = 0
 
     def object_test(self, variable: str, fields: Mapping[str, Any], required: frozenset[str]) -> str:
-        """The test that the object in a variable has these fields, and no others."""
+        """The test that the object in a variable has these fields and, with `all_fields`, no others."""
         optional = [f"({name!r} in {variable})" for name in fields if name not in required]
         size = " + ".join([str(len(required)), *optional])
         parts = [f"len({variable}) == {size}"] if self._all_fields else []
@@ -95,9 +95,9 @@ class _Source:
         return f"check_{v}({value}) is None"
 
     def _test_of_all(self, cls: Any) -> str:
-        """The test of many objects, column by column: a tenth of the steps that one after the other would take.
+        """The test of many objects, field by field: a tenth of the steps of testing one object after the other.
 
-        TypeError, KeyError and OverflowError are a no, too.
+        If it raises TypeError, KeyError or OverflowError, the objects do not pass either.
         """
         fields, required = field_types(cls), cls.__required_keys__
         self.names["check_each"] = self._check_of(cls)
@@ -108,7 +108,7 @@ class _Source:
         return " and ".join([*shape, *tests])
 
     def _column_test(self, hint: Any, values: str) -> str:
-        """The test of a list of texts, terms or numbers; what is not sure to pass, does not."""
+        """The test of a list of texts, terms or numbers. If in doubt, they do not pass."""
         plain, *notes = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else (hint,)
         keywords = keywords_of(notes)
         if terms := allowed_terms(plain, notes):
@@ -116,7 +116,7 @@ class _Source:
         v = self._new_variable()
         if plain is str:
             return f'"".join({v} := {values}).isascii(){f" and all({v})" * bool(keywords)}'
-        # None is below 0, so none is larger than their sum. A sum with NaN is not below anything.
+        # If no number is below 0, none is larger than the sum. A sum with NaN is not below any number.
         numbers = f" and set(map(type, {v})) <= {{int, float}}" * self._all_fields
         return f"min({v} := {values}) >= 0 and sum({v}) <= {keywords.get('maximum', LARGEST)!r}{numbers}"
 

@@ -1,4 +1,4 @@
-"""What the types of a record say of its fields: the type of each, and what `Annotated` adds to it."""
+"""Reads the types of a record's fields, and what `Annotated` adds to each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def keywords_of(notes: Iterable[Any]) -> dict[str, Any]:
 
 
 def allowed_terms(hint: Any, notes: Sequence[Any]) -> list[str]:
-    """The texts that are allowed; empty where many are."""
+    """The texts that are allowed; empty if any text is."""
     if typing.get_origin(hint) is typing.Literal:
         return list(typing.get_args(hint))
     return [str(term.value) for note in notes if isinstance(note, type) and issubclass(note, Enum) for term in note]

@@ -54,7 +54,7 @@ def as_text(schema: Schema) -> str:
 
 
 def _object(cls: Any, definitions: dict[str, Schema]) -> Schema:
-    """A TypedDict. Fields that it does not have are allowed: a later version may add some."""
+    """The schema of a TypedDict. Unknown fields are allowed: a later version may add some."""
     hints = field_types(cls)
     return {
         "description": cls.__doc__,
@@ -86,7 +86,7 @@ def _of(hint: Any, definitions: dict[str, Schema]) -> Schema:
 
 
 def _annotated(schema: Schema, notes: tuple[Any, ...]) -> Schema:
-    """The schema with what `Annotated` says: a description, further keywords, or the terms that are allowed."""
+    """The schema with what `Annotated` adds: a description, further keywords, or the terms that are allowed."""
     words = [note for note in notes if isinstance(note, str)]
     for note in notes:
         if isinstance(note, Keyword):

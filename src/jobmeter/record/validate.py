@@ -1,7 +1,7 @@
-"""Validates what is read from files: run records and the lines of journals. Derived from the types, as the schema is.
+"""Validates what is read from files: run records and the lines of journals. Made from the types, as the schema is.
 
-It accepts what the JSON Schema accepts, less texts and times that cannot be stored or computed with. Values pass here
-once, where they enter; code behind it relies on the types.
+It accepts what the JSON Schema accepts, except texts and times that cannot be stored or computed with. Values are
+checked here once, where they are read; all other code relies on the types.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check_record(value: Any) -> str | None:
 
 
 def check_indexed(value: Any) -> str | None:
-    """Check a run record, or what the index uses of it."""
+    """Check the part of a run record that the index uses; the rest may be missing."""
     return _check_of_indexed()(value)
 
 
@@ -71,7 +71,7 @@ def check_labels(value: Any) -> str | None:
 
 
 def problem_of_window(seconds: Any, samples: Any, cells: Mapping[str, Any], kinds: Mapping[str, str]) -> str | None:
-    """What is wrong with a window, whose measurements are of these kinds."""
+    """What is wrong with a window, or None; `kinds` are the kinds of its measurements."""
     if (problem := _SECONDS(seconds)) or (problem := _COUNT(samples)):
         return problem
     for key, cell in cells.items():

@@ -1,1 +1,1 @@
-"""What people and programs get to see of a run."""
+"""Reports of runs, for people and for programs."""

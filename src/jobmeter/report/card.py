@@ -1,4 +1,4 @@
-"""A run as a small piece of HTML, for notebooks: its figures, and memory and CPU over time. It needs nothing else."""
+"""A run as a small piece of HTML, for notebooks: its figures, and memory and CPU over time. It needs no other file."""
 
 from __future__ import annotations
 

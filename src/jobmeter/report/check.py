@@ -23,9 +23,9 @@ COLUMNS = (
     Column("peak_used", "count"),
     Column("over_utilization", "count", essential=True),
 )
-"""Those of the JSON."""
+"""The names are those of the fields in the JSON."""
 WORKFLOW = Column("workflow", essential=True, shortens=True)
-"""The column before the others, where jobs are of several runs of workflows."""
+"""The column before the others, if the jobs are of several runs of workflows."""
 _EVEN = "+0.0 %"
 
 
@@ -36,7 +36,7 @@ def cells(judged: JobVerdict) -> list[str]:
 
 
 def workflow_name(job: CheckedJob) -> str:
-    """Which run of which workflow, where there are several; `-` outside of workflows."""
+    """The workflow and the number of its run, for the column `workflow`; `-` outside of workflows."""
     return "-" if job.workflow is None else f"{printable(job.workflow)} run {job.workflow_run}"
 
 
@@ -67,7 +67,7 @@ def over(verdict: Verdict) -> str:
 
 
 def signed_percent(value: float) -> str:
-    # A half goes up: `+31.25` is `+31.3 %`, where formatting alone would make it even.
+    # Round half up: 31.25 becomes `+31.3 %`, where formatting alone would round half to even.
     shown = floor(abs(value) * 10 + 0.5) / 10
     return f"{'-' if value < 0 and shown else '+'}{shown:.1f} %"
 
@@ -92,7 +92,7 @@ def headline(violations: Sequence[JobVerdict], jobs: Tally) -> str:
 
 
 def headline_of_many(violations: Sequence[JobVerdict], total: int) -> str:
-    """The same where not every job was checked."""
+    """The headline if not every job was checked."""
     if violations:
         return headline(violations, Tally(total))
     return f"None of {total:,} jobs used more than it requested"
@@ -130,7 +130,7 @@ def opportunity_text(waste: Waste) -> str:
 
 
 def verdict_object(judged: JobVerdict) -> dict[str, Any]:
-    """A line as JSON: as people read it, and as numbers."""
+    """A line of the table as JSON: the amounts as text for people, and as numbers."""
     job, verdict = judged
     fields = {
         **job_object(job),
@@ -148,7 +148,7 @@ def verdict_object(judged: JobVerdict) -> dict[str, Any]:
 
 
 def job_object(job: CheckedJob) -> dict[str, Any]:
-    """The job: `job_id` is its number in the workflow, `run` the id of this run of it."""
+    """The job as JSON: `job_id` is its number in the workflow, `run` the id of this run of the job."""
     of = {"run": job.run, "workflow_id": job.workflow, "run_id": job.workflow_run}
     return {"job_id": job.id, "job_name": job.name, "attempt": job.attempt, **of}
 

@@ -1,4 +1,4 @@
-"""Who held the memory at its peak, in words: for `show` and plots."""
+"""The processes that held the memory at its peak, in words: for `show` and plots."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 _KINDS = {"anonymous_bytes": "anonymous", "file_bytes": "of files", "shared_bytes": "shared"}
 _MOSTLY = 0.8
-"""Share of its memory from which on a process is said to hold that kind."""
+"""Share of the memory of a process from which on its kind of memory is named."""
 _NAMED = 4
-"""Kinds of processes that are named, the largest first."""
+"""Groups of processes with the same command that are named, the largest first."""
 _SMALL = 0.02
-"""Share of the peak below which a process is not named."""
+"""Share of the peak below which a group is not named."""
 _LONGEST = 50
 
 
 def job_peak(record: Record) -> PeakEntry | None:
-    """The last and highest of memory; None where it was not explained."""
+    """The last and highest peak of memory; None if no peak was recorded with its processes."""
     return next((peak for peak in reversed(record.get("peaks", [])) if "kind" not in peak), None)
 
 
 def gpu_peaks(record: Record) -> list[PeakEntry]:
-    """Those of GPU memory, one for each kind of GPU."""
+    """The peaks of GPU memory, one for each kind of GPU."""
     return [peak for peak in record.get("peaks", []) if peak.get("kind") == "gpu"]
 
 
@@ -61,7 +61,7 @@ def _kind(process: PeakProcess) -> str:
 
 
 def _short(command: str) -> str:
-    """The program without its folder, and its arguments; cut in the middle, where they differ least."""
+    """The program without its directory, and its arguments; cut in the middle, where commands differ least."""
     program, _, arguments = command.partition(" ")
     short = f"{program.rpartition('/')[2]} {arguments}".strip()
     return short if len(short) <= _LONGEST else f"{short[: _LONGEST // 2]}…{short[-_LONGEST // 2 + 1 :]}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def with_findings(record: Record, windows: Iterable[JournalWindow]) -> Record:
     """The record with its findings: what `run --report` writes and `show --json` prints.
 
-    They are not stored: the rules of the version that reads a record decide, for old records too.
+    Findings are not stored: the version of jobmeter that reads a record applies its rules, to old records too.
     """
     course = samples((window.seconds, window.cells) for window in windows)
     whole: Any = {**record, "findings": [finding._asdict() for finding in findings(record, course)]}
@@ -26,12 +26,12 @@ def with_findings(record: Record, windows: Iterable[JournalWindow]) -> Record:
 
 
 def windows_for_findings(journal: str | None, record: Record) -> list[JournalWindow]:
-    """The windows of a run that was just measured; none where no finding needs them, or they cannot be read."""
+    """The windows of a run that was just measured; empty if no finding needs them, or they cannot be read."""
     if journal is None or record.get("wall_seconds", 0.0) < SHORTEST_GROWTH:
         return []
-    from jobmeter.journal.reader import RunLocation, read_journal  # late: it takes as long as a short run
+    from jobmeter.journal.reader import RunLocation, read_journal  # late: the import takes as long as a short run
 
     try:
         return read_journal(journal, RunLocation(record["id"])).windows
     except StoreError:
-        return []  # the record has all else
+        return []  # all other findings need only the record

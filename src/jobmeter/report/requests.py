@@ -18,7 +18,7 @@ _GIB = 2.0**30
 
 
 def request_lines(record: Record) -> list[tuple[str, str]]:
-    """The lines of the summary of one run: which it is, and what it says."""
+    """The lines about requests in the summary of one run: their names (`too little`, `too much`) and texts."""
     run = of_record(record)
     return [
         *((TOO_LITTLE, overuse_text(verdict)) for verdict in overuses(run)),

@@ -1,4 +1,4 @@
-"""The few lines that `jobmeter run` ends with."""
+"""The summary of a few lines that `jobmeter run` prints at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Part = tuple[HeadlineFigure, SummaryPart, "Figure"]
 """A row of the table of headline figures, how it is worded, and the figure."""
 HANGING = 11
-"""Columns from the name of a line to its content."""
+"""Columns from the start of the name of a line to its content."""
 
 
 def summary_lines(record: Record, journal: str | None) -> list[str]:
@@ -47,7 +47,7 @@ def _figures(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def _requests(record: Record) -> list[tuple[str, str]]:
-    """What it requested too little or too much of."""
+    """The lines about resources of which the run requested too little or too much."""
     if not record["requirement"]:
         return []
     from jobmeter.report.requests import request_lines
@@ -56,13 +56,13 @@ def _requests(record: Record) -> list[tuple[str, str]]:
 
 
 def _is_the_mean(row: HeadlineFigure, record: Record) -> bool:
-    """A job too short for a rate has only its mean."""
+    """Whether the row is a CPU peak that is only the mean: the job was too short for a rate."""
     peak = figure_value(record, "cpu_peak_percent")
     return row.name == "cpu_peak_percent" and peak == figure_value(record, "cpu_mean_percent")
 
 
 def _tagged(parts: list[Part], requirement: Mapping[str, float]) -> str:
-    """Figures in words, each with its quality and source; those that share them in one tag: `[exact, cgroup]`."""
+    """Figures in words, with their quality and source; neighbours that share these have one tag: `[exact, cgroup]`."""
     line = ""
     for number, part in enumerate(parts):
         following = _tag(parts[number + 1]) if number + 1 < len(parts) else ""

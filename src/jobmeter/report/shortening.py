@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 _ELLIPSIS = "…"
 _MANY = 2000
-"""Names from which on only a few ways to shorten them are tried."""
+"""With more names than this, only a few ways to shorten them are tried."""
 
 
 class _Cut(NamedTuple):
-    """What stays of a name: so many columns of its beginning, of the part from `start` on, and of its end."""
+    """What is kept of a name: this many columns of its beginning, of the part from `start` on, and of its end."""
 
     head: int
     start: int
@@ -50,7 +50,7 @@ def shorten(names: Sequence[str], width: int) -> dict[str, str]:
 
 
 def distinct_width(names: Sequence[str], least: int) -> int:
-    """The least width, from `least` on, in which all names stay distinct."""
+    """The least width, at least `least`, in which all names stay distinct."""
     distinct = set(names)
     longest = max(map(cell_width, distinct), default=0)
     for width in range(least, longest):
@@ -65,7 +65,7 @@ def _cuts(names: Sequence[str], width: int) -> Iterator[_Cut]:
     half = (room + 1) // 2
     yield _Cut(half, 0, 0, room - half)
     differ = _same_beginning(names)
-    # A little of the beginning, the part where they begin to differ, and with or without the end.
+    # Keep a little of the beginning or nothing, the part where they begin to differ, and the end or nothing.
     for head in (min(differ, width // 4), 0):
         rest = room - head - 1
         for tail in (rest // 2, 0):
@@ -78,7 +78,7 @@ def _cuts(names: Sequence[str], width: int) -> Iterator[_Cut]:
 
 
 def _same_beginning(names: Sequence[str]) -> int:
-    """How many letters all names begin with: those of the first and the last in the order of their letters."""
+    """The length of the common prefix of all names: that of the first and the last name in sorted order."""
     first, last = (min(names), max(names)) if names else ("", "")
     return next((n for n, (a, b) in enumerate(zip(first, last)) if a != b), min(len(first), len(last)))
 
@@ -88,7 +88,7 @@ def _apply(cut: _Cut, name: str) -> str:
         return _head(name, cut.head) + _ELLIPSIS + _tail(name, cut.tail)
     middle = _head(name[cut.start :], cut.middle)
     head, tail = _head(name, cut.head), _tail(name, cut.tail)
-    # What is left out nowhere has no mark.
+    # Where nothing is left out, there is no ellipsis.
     before = head + _ELLIPSIS if cut.start > len(head) else name[: cut.start]
     after = name[cut.start + len(middle) :]
     return before + middle + (_ELLIPSIS + tail if len(after) > len(tail) else after)

@@ -1,4 +1,4 @@
-"""One run as text: what it was, how it ended, what it used beside what it requested, and what stands out."""
+"""One run as text: its identity, how it ended, what it used and what it requested, and the findings."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _SHADES = "█▓▒░ "
-"""Of the bar of time: running, runnable, disk, memory, idle."""
+"""The characters of the time bar: running, runnable, disk, memory, idle."""
 _BAR = 20
 _SEEN = 0.005
 """Share of the time below which a part is not mentioned."""
 _WIDTH = 60
 _INDENT = 11
-"""Columns before what a line says, for the word that names it."""
+"""Columns before the content of a line, for the word that names it."""
 _MOST_PROCESSES = 10
 _ELSEWHERE = "--json or a pipe has all"
 _USAGE = (
@@ -68,7 +68,7 @@ def details(
     width: int | None = None,
     factors: Factors = NO_FACTORS,
 ) -> list[str]:
-    """The lines of `jobmeter show`, a blank one between subjects, for a terminal of this width; None: all whole."""
+    """The lines of `jobmeter show`, with a blank one between subjects, for a terminal of this width; None: uncut."""
     parts = [
         _wrapped(_identity(record), width),
         [*_usage(record, width), *_costs(record, factors)],
@@ -115,7 +115,7 @@ def _wrapped(lines: Iterable[str], width: int | None, indent: int = _INDENT) -> 
 
 
 def _usage(record: Record, width: int | None) -> list[str]:
-    """Each figure beside what was requested, with where it is from and how far to trust it."""
+    """Each figure next to what was requested, with its quality and its source."""
     requirement = record.get("requirement", {})
     rows = []
     for row in HEADLINE:
@@ -139,7 +139,7 @@ def _usage(record: Record, width: int | None) -> list[str]:
 
 
 def _costs(record: Record, factors: Factors) -> list[str]:
-    """What it cost, where there is a price for something that was measured."""
+    """The cost and the carbon of the run; empty if nothing that was measured has a price."""
     values = {name: figure["value"] for name, figure in figures(record).items()}
     known = costs(amounts_of_run(values, record.get("wall_seconds")), factors)
     parts = [f"{known['cost']:.3g}"] if "cost" in known else []
@@ -170,7 +170,7 @@ def _curves(samples: Sequence[WindowSample], width: int | None) -> list[str]:
 
 
 def _time(record: Record) -> list[str]:
-    """Where the time went, as one bar, and in percent."""
+    """How the time was spent, as one bar and in percent."""
     parts = time_split(record)
     if not parts:
         return []
@@ -189,7 +189,7 @@ def _peak(record: Record) -> list[str]:
 
 
 def sparkline(shares: Sequence[float]) -> str:
-    """A level over time, drawn from zero; each letter is the highest of its share of the time."""
+    """A level over time, drawn from zero; each character is the highest value in its share of the time."""
     top, steps = max(shares), len(_BLOCKS) - 1
     return "".join(_BLOCKS[round(max(share, 0) / top * steps) if top > 0 else 0] for share in shares)
 

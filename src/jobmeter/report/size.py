@@ -63,7 +63,7 @@ def sentences(advice: Advice) -> list[str]:
 
 
 def _cost(advice: Advice) -> str:
-    """What a mean run would hold by the advice, beside today's request."""
+    """What an average run would hold with the advice, and what it holds with today's request."""
     parts = [
         f"{advised:.3g} {unit} a run, today {today:.3g}" if today is not None else f"{advised:.3g} {unit} a run"
         for advised, today, unit in (
@@ -76,7 +76,7 @@ def _cost(advice: Advice) -> str:
 
 
 def is_fine(advice: Advice) -> bool:
-    """Whether nothing is gained by a change: every request is near the advice. Time in excess costs nothing."""
+    """Whether a change would gain nothing: every request is near the advice. Requesting too much time costs nothing."""
     if not advice.amounts:
         return False
     for amount in advice.amounts:
@@ -90,7 +90,7 @@ def is_fine(advice: Advice) -> bool:
 
 
 def savings(advised: list[Advice], hidden: int) -> str:
-    """What all jobs together would save, by the runs that are stored."""
+    """What the stored runs of all jobs together would have saved."""
     memory = sum(advice.saved_gb_hours() for advice in advised)
     cpus = sum(advice.saved_core_hours() for advice in advised)
     before = sum(advice.completed * (advice.today.gb_hours or 0.0) for advice in advised)
@@ -107,14 +107,14 @@ def _reasons(advice: Advice) -> list[str]:
 
 
 def unknown(advice: Advice) -> str:
-    """Why it is unknown, or hardly known, what a job needs."""
+    """Why it is not known, or hardly known, what a job needs."""
     name = printable(advice.name)
     if advice.completed:
         return f"{name}: what its runs used was not measured"
     if not advice.runs:
         return f"{name}: no run of it has ended yet, so nothing is known of what it needs"
     none = "its only run has not completed" if advice.runs == 1 else f"none of its {advice.runs:,} runs has completed"
-    rest = "no more is known of what it needs than this" if advice.amounts else "so what it needs is not known"
+    rest = "so the advice is only a guess" if advice.amounts else "so what it needs is not known"
     return f"{name}: {none}, {rest}"
 
 

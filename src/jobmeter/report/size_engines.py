@@ -49,7 +49,7 @@ def _nextflow_lines(advice: Advice) -> list[str]:
 
 
 def snakemake(advised: Sequence[Advice]) -> str:
-    """The `threads` and `resources` of a rule for each job; `restart-times` of Snakemake makes the attempts."""
+    """The `threads` and `resources` of a rule for each job; `retries` makes Snakemake start further attempts."""
     blocks = []
     for advice in advised:
         memory, cpus, runtime = (advice.amount(resource) for resource in (MEMORY, CPU, RUNTIME))
@@ -72,7 +72,7 @@ def snakemake(advised: Sequence[Advice]) -> str:
 
 
 def _of_input(law: Law | None) -> Law | None:
-    """The law, if it is of the size of the inputs: an engine knows nothing else of a task before it starts."""
+    """The law, if it depends on the size of the inputs: an engine knows nothing else of a task before it starts."""
     return law if law is not None and law.feature in (BYTES, READ_BYTES) else None
 
 

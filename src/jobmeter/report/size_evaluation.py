@@ -55,7 +55,7 @@ def summary(evaluation: Evaluation) -> str:
 
 
 def evaluation_page(evaluation: Evaluation) -> str:
-    """A page with a picture of each of the jobs that waste most: request, advice and need, run by run."""
+    """A page with a picture of each of the jobs that request most: request, advice and need, run by run."""
     sections = ["<h1>Requests, advice and needs</h1>", f"<p>{escape(summary(evaluation))}</p>"]
     advised: dict[str, list[Step]] = {}
     for step in evaluation.steps.get(ADVICE, ()):

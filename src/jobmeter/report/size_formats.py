@@ -29,7 +29,7 @@ def _amounts(advice: Advice) -> tuple[Amount | None, Amount | None, Amount | Non
 
 
 def _gpus(advice: Advice) -> int:
-    """How many to request; 0 also where it is not known."""
+    """How many GPUs to request; 0 also if that is not known."""
     return next((int(amount.request) for amount in advice.amounts if amount.resource is GPU), 0)
 
 
@@ -67,7 +67,7 @@ def iso_duration(seconds: float) -> str:
 
 
 def memory_word(amount: float) -> str:
-    """`8g`, or `1536m` where it is no whole number of those."""
+    """`8g`, or `1536m` if it is not a whole number of GiB."""
     mib = _mib(amount)
     return f"{mib // 1024}g" if mib % 1024 == 0 else f"{mib}m"
 
@@ -102,7 +102,7 @@ def _docker(advised: Sequence[Advice]) -> str:
 
 
 def _compose(advised: Sequence[Advice]) -> str:
-    """Limits are the advice; what is reserved is what a usual run needs."""
+    """Limits are the advised amounts; reservations are what a usual run needs."""
     lines = ["services:"]
     for advice in advised:
         memory, cpus, _ = _amounts(advice)
@@ -187,4 +187,4 @@ FORMATS: dict[str, Callable[[Sequence[Advice]], str]] = {
     "k8s": _k8s,
     "ray": _ray,
 }
-"""By the name that `size --format` takes."""
+"""Name that `size --format` takes → the function that renders it."""

@@ -19,10 +19,10 @@ from jobmeter.units import text, without_unit
 
 _RATES = ("success_rate", "cpu_efficiency", "core_hours", "gb_hours")
 _IF_KNOWN = ("gpu_hours", "energy_kwh", "carbon_grams", "cost")
-"""Columns of stores that have such figures."""
+"""Columns that are shown only if the store has such figures."""
 _NOTHING = "-"
 _LEAST_HOURS = 0.0001
-"""Hours of a core or of a GiB below which the number says nothing."""
+"""Core-hours and the like that are not 0 but below this are shown as less than this."""
 
 
 class StatsTable(NamedTuple):

@@ -38,7 +38,7 @@ def cell(row: Mapping[str, Any], field: str, unit: str) -> str:
 
 
 def local_time(iso: str) -> str:
-    """A time of a record as the clock here showed it."""
+    """A time of a record in local time; the text itself if it is not a time."""
     try:
         return parse_moment(iso).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
@@ -53,21 +53,21 @@ def plain_lines(layout: Layout) -> list[str]:
 def fitted_lines(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, elsewhere: str
 ) -> list[str]:
-    """The table as a part of other text, and a line that names the columns left out and `elsewhere`, where they are."""
+    """The table as a part of other text. A last line names the columns left out, and where they are (`elsewhere`)."""
     layout = lay_out(columns, rows, width)
     note = [f"(no room for {', '.join(layout.left_out)}; {elsewhere})"] if layout.left_out else []
     return plain_lines(layout) + note
 
 
 def status_style(column: str, content: str) -> str:
-    """How a run ended has a colour."""
+    """The colour of a cell in the column `status`; none for other columns."""
     return _GOOD.get(content, "red") if column == "status" else ""
 
 
 def styled_lines(
     layout: Layout, style: Callable[[str, str], str] = status_style, *, has_total: bool = False
 ) -> Iterator[Text]:
-    """The same for a terminal: headings are bold, as is a total, and `style` says how a cell of a column looks."""
+    """The lines of a table for a terminal: headings and a total are bold, `style` returns the style of other cells."""
     from rich.text import Text
 
     last = len(layout.headings) + len(layout.rows) - 1

@@ -1,8 +1,9 @@
 """Which columns of a table fit into a terminal, and how wide each is.
 
-Numbers are always whole. Where there is too little room, in this order: texts that may be shortened are (names in the
-middle, see `shortening`), times lose their year, headings are broken at `_`, and columns are left out from the right.
-Essential columns, as those that identify a row, stay. Without a width, as in a pipe, everything is whole.
+Numbers are never cut. If there is too little room, these steps follow one another: texts that may be shortened are
+(names in the middle, see `shortening`), times lose their year, headings are broken at `_`, texts are shortened further,
+and columns are left out from the right. Essential columns, such as those that identify a row, stay. Without a width, as
+in a pipe, nothing is cut.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from jobmeter.report.shortening import cell_width, distinct_width, shorten
 GAP = 2
 """Blanks between two columns."""
 _NAME, _SHORT_NAME = 16, 8
-"""What a text that may be shortened has at least: where there is room for it, and where there is not."""
+"""The least width of a text that may be shortened: the first, or the second if there is no room for the first."""
 
 
 class Column(NamedTuple):
@@ -55,7 +56,7 @@ class Layout(NamedTuple):
 
 
 class _Squeeze(NamedTuple):
-    """How far columns give way."""
+    """How far columns are narrowed."""
 
     text_width: int | None  # None: texts are whole
     short_times: bool = False
@@ -72,7 +73,7 @@ _SQUEEZES = (
 
 
 def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None = None) -> Layout:
-    """The table in `width` columns of a terminal, or a wider one if its essential columns need that."""
+    """The layout of the table in `width` columns of a terminal, or wider if its essential columns need that."""
     if width is None:
         return _Draft(columns, rows, _SQUEEZES[0]).layout([])
     shown = list(range(len(columns)))
@@ -90,7 +91,7 @@ def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
 
 
 class _Draft:
-    """A table under one squeeze."""
+    """A table that is narrowed by one squeeze."""
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], squeeze: _Squeeze) -> None:
         self._columns = list(columns)
@@ -105,7 +106,7 @@ class _Draft:
         self.least_width = sum(self._least) + GAP * (len(self._columns) - 1)
 
     def layout(self, left_out: list[str], width: int | None = None) -> Layout:
-        """The table with the room up to `width` shared among the texts that are shortened."""
+        """The layout, with the spare room up to `width` shared among the texts that are shortened."""
         widths = list(self._least)
         spare = 0 if width is None else width - self.least_width
         while spare > 0 and (growing := [n for n, size in enumerate(widths) if size < self._whole[n]]):
@@ -121,7 +122,7 @@ class _Draft:
             return cells
         short = shorten(cells, width)
         if width > self._least[number] and len(set(short.values())) < len(short):
-            # In the least width they may be distinct: that was seen to.
+            # In the least width they may be distinct: `_shortened_width` may have chosen it so.
             least = shorten(cells, self._least[number])
             short = max((short, least), key=lambda each: len(set(each.values())))
         return [short[cell] for cell in cells]
@@ -131,13 +132,13 @@ class _Draft:
         if not column.shortens or whole <= text_width:
             return whole
         least = max(text_width, *map(cell_width, self._headings[number]))
-        # Rows that have the same of everything else that identifies them must differ here.
+        # Rows that the other identifying columns do not distinguish must differ in this column.
         if column.essential and not self._is_identified_without(number):
             least = distinct_width(self._cells[number], least)
         return min(least, whole)
 
     def _is_identified_without(self, number: int) -> bool:
-        """Whether all rows differ in the columns that are never shortened."""
+        """Whether all rows differ in the essential columns that are never shortened."""
         others = [n for n, column in enumerate(self._columns) if column.essential and not column.shortens]
         keys = list(zip(*(self._cells[n] for n in others)))
         return len(set(keys)) == len(self._cells[number])
@@ -154,7 +155,7 @@ def _column_cells(column: Column, cells: list[str], squeeze: _Squeeze) -> list[s
 
 
 def short_times(times: Sequence[str]) -> list[str]:
-    """`2026-01-31 12:00:00` as `01-31 12:00`; where years differ, the days."""
+    """`2026-01-31 12:00:00` as `01-31 12:00`; if the years differ, as `2026-01-31`."""
     part = slice(5, 16) if len({time[:4] for time in times if time}) == 1 else slice(0, 10)
     return [time[part] for time in times]
 
@@ -165,7 +166,7 @@ def _parts(heading: str) -> list[str]:
 
 
 def _filled(parts: Sequence[str], width: int) -> list[str]:
-    """The parts in as few lines as they fit into."""
+    """The parts joined to as few lines as fit the width."""
     lines = [parts[0]]
     for part in parts[1:]:
         if cell_width(lines[-1] + part) <= width:

@@ -6,14 +6,15 @@ import re
 
 _BEFORE_UNIT = r"(?<=\d) (?=(?:[KMGTPE]i)?B\b|m?s\b|%)|(?<= =) (?=\d)|(?<=\w) (?== \d)"
 _TAG = r"(?<=\[at) (?=least)|(?<=,) (?=\w+\])"
-"""In `[at least, cgroup]`."""
+"""The blanks in `[at least, cgroup]`."""
 _TOGETHER = "\0"
 
 
 def wrap(line: str, width: int | None, indent: int) -> list[str]:
-    """The line in pieces of at most `width` columns, all but the first `indent` columns further in; None: as it is.
+    """The line in pieces of at most `width` columns, all but the first indented by `indent` columns more.
 
-    A word that is wider, as a path, stays whole. A terminal that does not know its width has 0.
+    With a width of None, or 0 of a terminal that does not know its width, the line is not broken. A word that is wider,
+    such as a path, is never broken.
     """
     if not width or len(line) <= width:
         return [line]

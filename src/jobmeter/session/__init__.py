@@ -1,1 +1,1 @@
-"""One run: a job, its measuring and its journal. What the commands, the Python API and every engine call."""
+"""Measures one run: its job, the readings and the journal. The commands, the Python API and every engine use it."""

@@ -1,7 +1,7 @@
-"""A block: a piece of this very program, measured from its start to its stop.
+"""A block: a piece of the calling program, measured from its start to its stop.
 
-A block that is over within some milliseconds is counted at its two ends and never sampled: its record is made from
-those. One that lasts longer becomes a session as any other job, with a `BlockJob` that has nothing to launch.
+A block that ends within some milliseconds is never sampled: its record is made from what is read at its start and its
+end. A longer block becomes a session like any other job, with a `BlockJob` that has nothing to launch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Block:
     """Measures one piece of this program. `start` and `stop` it once each."""
 
     counts: BlockCounts
-    """What it used; since its start."""
+    """What the block used. Set by `start`."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Block:
         interleaved: bool = False,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """UsageError for options that are not valid. `stepped`: only the time within steps is its own.
+        """Raises UsageError if an option is not valid. `stepped`: only the time within steps counts.
 
-        `live`: it is sampled from its start on, however short it is. `announced`: it is in the journal from its start
-        on, so that it is not lost if the process is killed at once. `own_thread`: other threads are not its own, also
-        if they have no block. `interleaved`: other tasks of its thread run in between.
+        `live`: sample the block from its start on, however short it is. `announced`: write its header to the journal at
+        its start, so that it is not lost if the process is killed at once. `own_thread`: other threads do not belong to
+        the block, even if they have no block. `interleaved`: other tasks of its thread run in between.
         """
         self.id = build.new_run_id()
         self.is_watched = False
@@ -85,10 +85,10 @@ class Block:
         self._is_announced = announced and not self._is_eager
         self._last_labels: Labels = {}
         if self._is_eager:
-            self._make_session()  # refuses now what it would refuse when the block lasts long enough
+            self._make_session()  # refuses invalid options here, not when the block is first sampled
 
     def start(self) -> None:
-        """Begin to count. StoreError when the store cannot be written; then nothing is begun."""
+        """Begin to count. Raises StoreError if the store cannot be written; then nothing is begun."""
         if self._process:
             raise UsageError("this block was started already; measure each piece of work with one of its own")
         if self._options.store is not None:
@@ -107,9 +107,9 @@ class Block:
                 raise
 
     def stop(self, outcome: Outcome = _WELL, raised: str | None = None, labels: Labels | None = None) -> Record:
-        """Count no further, and return the run record; `labels` are those that are known only now.
+        """Stop counting, and return the run record. `labels`: further labels, known only at the end.
 
-        UsageError in a process that was forked from the block's.
+        Raises UsageError in a process that was forked from the block's process.
         """
         self._end(outcome, raised, labels or {})
         with self._lock:
@@ -119,7 +119,7 @@ class Block:
                 self._release()
 
     def leave(self) -> None:
-        """Count no further and write no record: the owner of the journal will. See `BlockJournals.belong_to`."""
+        """Stop counting and write no record: the owner of the journal writes it. See `BlockJournals.belong_to`."""
         self.watch()
         self._end(_WELL, None, {})
         with self._lock:
@@ -146,12 +146,12 @@ class Block:
 
     @property
     def journal_path(self) -> str | None:
-        """The file that the run is stored in; None when it is not."""
+        """The file that the run is stored in; None if it is not stored."""
         return self._journal.file.path if self._journal is not None else None
 
     @property
     def belongs_here(self) -> bool:
-        """Whether this process started it, and not one that it was forked from."""
+        """Whether this process started the block; False in a process that was forked since."""
         return self._process == os.getpid()
 
     def so_far(self) -> Record:
@@ -163,7 +163,7 @@ class Block:
             return self._session.record_so_far()
 
     def watch(self) -> None:
-        """Become a session: sampled, and in the journal. Called by the meter for a block that lasts."""
+        """Make the block a session, which is sampled and in the journal. Called by the meter for a block that lasts."""
         with self._lock:
             if self.is_watched or self._outcome is not None:
                 return
@@ -174,7 +174,7 @@ class Block:
                 self.counts.clock.note_stolen()
                 session.start()
                 self._session = session
-            except Exception as error:  # the work goes on, whatever fails here
+            except Exception as error:  # whatever fails here, the measured program goes on
                 if self._is_eager and isinstance(error, JobmeterError):
                     raise
                 self._why_not_watched = f"{type(error).__name__}: {error}"
@@ -235,15 +235,15 @@ class Block:
             BLOCK_JOURNALS.close(self._journal)
 
     def _abandon(self) -> None:
-        """It could not be begun."""
+        """Release a block that could not be started."""
         self._outcome = Outcome(Status.FAILED)
         OPEN_BLOCKS.remove(self)
         self._release()
 
-    # As a session.
+    # The block as the job of a session.
 
     def open_job(self) -> OpenJob:
-        """What a session measures of it; this was begun already."""
+        """The block as an open job, for the session. It already runs."""
         target = Target(root=self._process, main=self._process, root_is_job=True, block=self.counts)
         command = list(redacted_command(self._redaction))
         return OpenJob(
@@ -251,7 +251,7 @@ class Block:
         )
 
     def job_end(self, provenance: Provenance) -> JobEnd:
-        """How it ended; `provenance` gets what else is known."""
+        """How the block ended. Adds the exception that it raised, if any, to `provenance`."""
         if self._raised is not None:
             provenance["raised"] = self._raised
         return JobEnd(left_running=self.counts.left_running, wall_seconds=self.wall_seconds, labels=self._last_labels)

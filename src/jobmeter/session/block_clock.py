@@ -1,8 +1,8 @@
-"""The CPU time of a block: of this process or of one thread of it, and of what was started there.
+"""The CPU time of a block: of this process or one of its threads, and of the threads and processes started there.
 
-Two accounts are kept side by side. Clocks of the kernel count this process or the thread, and rusage the children that
+CPU time is counted in two ways. Clocks of the kernel count this process or the thread, and rusage the children that
 were waited for. Perf events, opened at the start, are inherited by every thread and process that is started from then
-on, waited for or not. Where they counted more than clocks and rusage, it is what those do not see.
+on, waited for or not. If the events counted more, the difference is CPU time that clocks and rusage do not see.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from jobmeter.meter.meter import Meter
 from jobmeter.model import Quality
 
 _MOST_THREADS = 16
-"""Threads that already run at the start of a block and get an event. Each costs some microseconds."""
+"""If more other threads than this run at the start of a block, they get no event: each costs some microseconds."""
 _NOISE, _NOISE_SECONDS = 0.01, 0.0005
-"""By how much the accounts of one thread were found to differ: 0.05 ms in 0.2 s; more is something else."""
+"""Noise, as a share and in seconds: clock and event of one thread were found to differ by 0.05 ms in 0.2 s."""
 _AGREE = 1.03
-"""Accounts that are this close bear each other out."""
+"""Two counts of CPU time agree when they are within this ratio."""
 _ALONE, _ALONE_SECONDS = 0.02, 0.002
-"""What the process may use beside a block that counts as all of it."""
+"""CPU time, as a share and in seconds, that a process may use outside a block which counts as the whole process."""
 
 
 class _Reading(NamedTuple):
     """The counters at one moment, in seconds."""
 
     process: float  # all threads of this process but the sampling thread
-    thread: float | None  # None: it has ended
+    thread: float | None  # None: the thread has ended
     waited: float  # children that were waited for
-    event: float  # the thread, and what it started since
-    events: float  # the other threads that get an event, and what they started since
+    event: float  # by an event: the thread, and what it started since
+    events: float  # by an event: the other threads, and what they started since
 
 
 class BlockCpu(NamedTuple):
@@ -52,20 +52,20 @@ class BlockCpu(NamedTuple):
 
 
 class BlockClock:
-    """Counts from when it is made. `settle` is called whenever blocks of other threads begin or end beside it."""
+    """Counts from its creation. `settle` is called when blocks of other threads begin or end while this one is open."""
 
     children: resource.struct_rusage
-    """Of those that were waited for, as of the last `settle`."""
+    """The usage of children that were waited for, as of the last `settle`."""
 
     def __init__(self, meter: Meter, *, alone: bool, stepped: bool) -> None:
-        """`alone`: no other thread has an open block. `stepped`: only what happens in steps is of its thread."""
+        """`alone`: no other thread has an open block. `stepped`: CPU time of its thread counts only within steps."""
         self._meter = meter
         self._stepped = stepped
         self.alone = alone
         self._ever_beside = not alone
         self._own = self._waited = self._counted = 0.0
-        self._process = self._thread = 0.0  # of all time, in steps or not, alone or not
-        self._thread_lost = False  # its clock ended before the block did
+        self._process = self._thread = 0.0  # over the whole time, in steps or not, alone or not
+        self._thread_lost = False  # the thread, and so its clock, ended before the block did
         self._step_began: float | None = None
         self._stolen_before: float | None = None
         thread = threading.get_native_id()
@@ -78,21 +78,21 @@ class BlockClock:
         self._first = self._last = self._read()
 
     def _other_threads(self, thread: int) -> list[int]:
-        """Those that run already, also threads that Python did not start, as of a numerical library."""
+        """Other threads that already run, without the meter's; also those of numerical libraries, not only Python's."""
         try:
             if thread_count(THIS_MACHINE) == (1 if self._meter.thread_id is None else 2):
-                return []  # this one and the meter's
+                return []  # there are no threads but this one and the meter's
             threads = thread_ids(THIS_MACHINE, os.getpid())
         except OSError:
             return []
         return [each for each in threads if each not in (thread, self._meter.thread_id)]
 
     def note_stolen(self) -> None:
-        """From now on know how much time a hypervisor took: events count it. For blocks that last."""
+        """From now on count the time that a hypervisor takes: events include it. Called only for blocks that last."""
         self._stolen_before = _stolen()
 
     def settle(self, *, alone: bool) -> None:
-        """Add what was used since the last time; `alone` says how to go on."""
+        """Add the CPU time used since the last call. `alone`: whether no other thread has an open block from now on."""
         now, last = self._read(), self._last
         self._process += max(now.process - last.process, 0.0)
         thread = max(now.thread - last.thread, 0.0) if now.thread is not None and last.thread is not None else None
@@ -133,7 +133,7 @@ class BlockClock:
         return self._last.waited > self._first.waited
 
     def nanoseconds(self) -> int | None:
-        """What the events counted; None without them."""
+        """CPU time counted by the events; None if they do not cover the whole process."""
         if self._event is None or not self._covers_process:
             return None
         return self._event.read() + (self._events.read() if self._events is not None else 0)
@@ -141,13 +141,14 @@ class BlockClock:
     def so_far(self, *, children: bool, foreign_child_reaped: bool, interleaved: bool) -> BlockCpu:
         """The CPU time, as of the last `settle`.
 
-        `children`: the block started processes, as far as is known. `foreign_child_reaped`: one was waited for that ran
-        before, so that rusage has what it used then. `interleaved`: other tasks of its thread ran in between.
+        `children`: the block started processes, as far as is known. `foreign_child_reaped`: a child that ran before the
+        block was waited for, so that rusage includes its CPU time from before the block. `interleaved`: other tasks of
+        the thread ran in between.
         """
         base = self._own if foreign_child_reaped and self._has_event else self._own + self._waited
         started = self._counted - base
         if not children:
-            # Threads alone were started, and the clock of the process has them all: more is time that a hypervisor had.
+            # Only threads were started, and the process clock counts them all: the rest is time that a hypervisor took.
             in_base = self._thread if self._ever_beside or self._stepped else self._process
             started = min(started, max(self._process - in_base, 0.0))
         if started <= base * _NOISE + _NOISE_SECONDS:
@@ -164,9 +165,9 @@ class BlockClock:
         return BlockCpu(round(seconds, 6), quality, whole_process)
 
     def _less_stolen(self, base: float, started: float) -> tuple[float, bool]:
-        """CPU time with what was started, and whether a hypervisor cannot have had much of it.
+        """The CPU time including `started`, and whether the part that a hypervisor took is certainly negligible.
 
-        Events count the time that it had the CPU, clocks do not.
+        Events count the time in which a hypervisor used the CPU, clocks do not.
         """
         counted = base + started
         stolen = (self.stolen() or 0.0) if started else 0.0
@@ -176,7 +177,7 @@ class BlockClock:
         return max(base, counted - stolen), False
 
     def _lacks_some(self, *, children: bool, whole_process: bool) -> bool:
-        """Whether something that the block started may be in no account."""
+        """Whether CPU time of something that the block started may not have been counted at all."""
         if self._has_event:
             return children and not self._covers_process and not self._ever_beside
         return self._thread_lost or children or self._waited > 0 or not whole_process
@@ -213,7 +214,7 @@ class BlockClock:
 
 
 def _try_event(*threads: int) -> Event | None:
-    """CPU time of these threads and all that they start; None where that is not allowed."""
+    """An event for the CPU time of these threads and all that they start; None where that is not allowed."""
     try:
         return open_event("task_clock", *threads, at_exec=False)
     except NoData:

@@ -1,4 +1,4 @@
-"""What one block used, counted from its start to its stop: what `collectors.block` reads, and the record has."""
+"""What one block used, counted from its start to its stop. `collectors.block` and the record take it from here."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _SHARED_KEYS = (keys.MEM_PEAK.key, keys.MEM_GROWTH.key, keys.MEMORY.key, keys.RE
 
 
 class BlockCounts:
-    """Counts from `begin` to `freeze`, for the thread that makes it. It is a `collectors.block.BlockHandle`."""
+    """Counts from `begin` to `freeze`, for the thread that creates it. Implements `collectors.block.BlockHandle`."""
 
     clock: BlockClock
     left_running: int
-    """How many of its processes went on after its end; since `freeze`."""
+    """How many processes of the block still ran at its end. Set by `freeze`."""
 
     def __init__(self, *, stepped: bool, own_thread: bool, interleaved: bool) -> None:
         """See `session.block.Block` for what these mean."""
         self.own_thread = own_thread
         self.interleaved = interleaved
-        self.final: Readings | None = None  # the last readings; since `freeze`
+        self.final: Readings | None = None  # the last readings, set by `freeze`
         self._stepped = stepped
         self._processes: BlockProcesses | None = None
         self.thread = threading.get_native_id()
@@ -48,7 +48,7 @@ class BlockCounts:
         self.started = time.monotonic()
 
     def begin(self, memory: OwnMemory | None, usage: struct_rusage, *, resets: bool, alone: bool) -> None:
-        """Called by `OPEN_BLOCKS`: the peak mark was read, and reset if it could be."""
+        """Begin to count. Called by `OPEN_BLOCKS`, which has read the high-water mark, and reset it if `resets`."""
         self._memory = self._last_memory = memory
         self._mark_resets = resets
         self._peak = memory.resident if memory is not None else 0
@@ -57,21 +57,21 @@ class BlockCounts:
         self._io = read_own_io(THIS_MACHINE, usage, self.clock.children)
 
     def note_memory(self, memory: OwnMemory) -> None:
-        """The memory of this process now, and its mark since it was last reset."""
+        """Note the memory of this process, and its high-water mark since the last reset."""
         self._last_memory = memory
         began = self._memory
-        # A mark that cannot be reset says something only if it rose.
+        # A mark that cannot be reset says something about this block only if it rose.
         counts = self._mark_resets or (began is not None and memory.high_mark > began.high_mark)
         self._peak = max(self._peak, memory.high_mark if counts else memory.resident)
 
     def is_interrupted_by(self, other: BlockCounts) -> bool:
-        """Whether the other, which begins in the same thread, is of another task that takes turns with this one's."""
+        """Whether `other`, which begins in the same thread, is of another task, which takes turns with this block's."""
         if self._stepped and not self.clock.in_step:
             return True
         return self.task is not None and self.task != other.task
 
     def follow_processes(self, redaction: Redaction) -> None:
-        """From now on look at the processes that the block starts, in `levels`."""
+        """From now on follow the processes that the block starts, for `levels`."""
         try:
             self._processes = BlockProcesses(self._before, redaction)
         except OSError:
@@ -110,7 +110,7 @@ class BlockCounts:
         if not cpu.whole_process:
             qualities |= dict.fromkeys(_SHARED_KEYS, Quality.SHARED)
         elif children and not (self._processes is not None and self._processes.started_any):
-            # Nobody looked while they ran.
+            # No look saw these processes while they ran.
             qualities |= dict.fromkeys(_SHARED_KEYS[:3], Quality.AT_LEAST)
         return qualities
 
@@ -122,7 +122,7 @@ class BlockCounts:
     # How it ends.
 
     def freeze(self) -> None:
-        """The last readings, which the record then has."""
+        """Take the last readings, for the record."""
         self._children = self._children_known()
         self._final_cpu = self._cpu(children=self._children)
         counters = {keys.CPU.key: self._final_cpu.seconds, **self._io_since()}
@@ -161,7 +161,7 @@ class BlockCounts:
         }
 
     def close(self) -> None:
-        """Release what the kernel counts with."""
+        """Close the perf events, and stop following processes."""
         self.clock.close()
         if self._processes is not None:
             self._processes.close()

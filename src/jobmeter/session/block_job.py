@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class BlockJob:
-    """It runs already, and there is nothing to wait for. See `session.contract`."""
+    """A block that already runs: there is nothing to launch or to wait for. See `session.contract.JobControl`."""
 
     in_container = False
 
@@ -25,13 +25,13 @@ class BlockJob:
         return self._block.open_job()
 
     def run(self) -> None:
-        """It runs already."""
+        """Do nothing: the block already runs."""
 
     def wait(self) -> None:
-        """It was stopped before."""
+        """Do nothing: the block was stopped before."""
 
     def stop(self, *, at_once: bool) -> None:
-        """It goes on: it is the program that calls this."""
+        """Do nothing: the block is part of the program that calls this."""
 
     def end(self) -> JobEnd:
         return self._block.job_end(self._measuring.provenance)
@@ -40,4 +40,4 @@ class BlockJob:
         return self._block.outcome
 
     def close(self) -> None:
-        """There is nothing to release: the block does it."""
+        """Do nothing: the block releases its resources itself."""

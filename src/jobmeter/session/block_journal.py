@@ -1,4 +1,4 @@
-"""The journal of the blocks of this process: one file for all of them in a store, as one process writes them."""
+"""The journal of the blocks of this process: one file per store for all blocks, because one process writes them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record, RunIdentity, Writer
 
 _MOST_RUNS = 20_000
-"""Runs of one file: a program that runs for months begins another now and then, which `gc` can remove."""
+"""The most runs in one file. A program that runs for months begins new files, so that `gc` can remove old ones."""
 _IDENTITY = ("id", "name", "command", "cwd", "labels", "host", "user", "started", "requirement")
 
 
 class JournalOwner(NamedTuple):
-    """The process that ends the runs of this one, should this one be killed. It finds the files by their names."""
+    """The process that writes the missing records if this process is killed. It finds the files by their names."""
 
     writer: Writer
-    name: str  # its files are `NAME-1`, `NAME-2` and so on
+    name: str  # the files are `NAME-1`, `NAME-2` and so on
 
 
 class BegunJournal:
-    """The file of a run whose header is in it already; see `RunJournal`."""
+    """The journal of a run whose header is already written. See `RunJournal`."""
 
     def __init__(self, file: JournalFile) -> None:
         self._file = file
@@ -42,14 +42,14 @@ class BegunJournal:
         return self._file.failed
 
     def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
-        """It was begun."""
+        """Do nothing: the header is already written."""
 
 
 class BlockJournal:
-    """The open file of one store. It is closed with its last run, once another has taken its place."""
+    """The open file of one store. Once another file has replaced it, it is closed when its last run ends."""
 
     def __init__(self, store: str, run_id: str, owner: JournalOwner | None) -> None:
-        """StoreError when the store cannot be written."""
+        """Raises StoreError if the store cannot be written."""
         self.writer = process_writer(os.getpid()) if owner is None else owner.writer
         shared: dict[str, Any] = {
             "host": build.this_host(THIS_MACHINE),
@@ -67,15 +67,15 @@ class BlockJournal:
         return self.runs < _MOST_RUNS and not self.file.is_removed
 
     def begin(self, identity: RunIdentity) -> None:
-        """The header of a run."""
+        """Write the header of a run."""
         self.file.begin(identity["id"], self._header(identity))
 
     def write_whole(self, record: Record) -> None:
-        """A run that is over, header and record at once."""
+        """Write a run that has ended: header and record together."""
         self.file.begin(record["id"], self._header(record), {"record": record})
 
     def _header(self, identity: RunIdentity) -> dict[str, Any]:
-        """Of a record, what was known of it at its start."""
+        """The header: the part of a record that is known at the start of the run."""
         header = {name: identity[name] for name in _IDENTITY if name in identity}  # type: ignore[literal-required]
         return {**header, "measurements": DESCRIBED, "writer": self.writer}
 
@@ -85,7 +85,7 @@ class BlockJournal:
 
 
 class BlockJournals:
-    """Those of this process, by store. A forked child begins without any: a file has one writer."""
+    """The journals of this process, by store. A forked child begins with none, because a file has one writer."""
 
     def __init__(self) -> None:
         self._by_store: dict[str, BlockJournal] = {}
@@ -93,11 +93,11 @@ class BlockJournals:
         self._owner: JournalOwner | None = None
 
     def belong_to(self, owner: JournalOwner) -> None:
-        """From now on files are named and owned so. For a process whose parent looks after it."""
+        """Name new files after `owner`, and record it as their writer. For a process whose parent supervises it."""
         self._owner = owner
 
     def open(self, store: str, run_id: str) -> BlockJournal:
-        """The file for another run in this store; a new one is named after the run. StoreError if it cannot be made."""
+        """The journal for another run; a new file is named after the run or owner. Raises StoreError if that fails."""
         with self._lock:
             journal = self._by_store.get(store)
             if journal is None or not journal.is_usable:
@@ -111,7 +111,7 @@ class BlockJournals:
             return journal
 
     def close(self, journal: BlockJournal) -> None:
-        """A run of it has ended."""
+        """Note that a run of this journal has ended, and close the file if it is not needed any more."""
         with self._lock:
             journal.open_runs -= 1
             journal.close_if_unused()
@@ -127,7 +127,7 @@ os.register_at_fork(after_in_child=BLOCK_JOURNALS.forget)
 
 
 def owned_files(store: str, name: str) -> Iterator[str]:
-    """The files of a process that belongs to another, oldest first."""
+    """The files `name-1`, `name-2` and so on of a process whose journals have an owner, oldest first."""
     for number in itertools.count(1):
         path = journal_path(store, f"{name}-{number}")
         if not os.path.exists(path):
@@ -140,7 +140,7 @@ def _free_name(store: str, name: str) -> str:
 
 
 def process_writer(pid: int) -> Writer:
-    """A process as the writer of journals."""
+    """Describe a process as the writer in the header of a journal."""
     writer: Writer = {"pid": pid, "root": pid, "job": pid}
     try:
         # Pids are reused: with its start time, a reader can check later whether the writer still runs.

@@ -1,4 +1,4 @@
-"""The processes of a block: this one, and those that were started since the block began."""
+"""The processes of a block: this process, and its descendants that were started since the block began."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jobmeter.kernel.tree import Process, Tree
 from jobmeter.redaction import Redaction
 
 _FRESH = 0.004
-"""Seconds for which one look at the processes serves all blocks."""
+"""Seconds for which the list of processes is used by all blocks, before it is read again."""
 
 
 class Descendants:
-    """All processes below this one, followed for all blocks together as long as one of them needs it."""
+    """All descendants of this process, followed once for all blocks, as long as a block needs them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,8 @@ class Descendants:
             self._users += 1
             if self._tree is None:
                 self._process = os.getpid()
-                # Whoever is there now is no descendant, if there is no child: then nobody need be read.
+                # If this process has no children, none of the processes that run now is a descendant,
+                # and none need be read.
                 tree = Tree(THIS_MACHINE, self._process, childless=True)
                 if own_children(THIS_MACHINE):
                     tree.close()
@@ -43,7 +44,7 @@ class Descendants:
                 self._looked = 0.0
 
     def look(self, *, anew: bool = False) -> tuple[Process, list[Process]]:
-        """This process and its descendants, parents first; as of just now, or when another block looked."""
+        """This process and its descendants, parents first. Reads them again with `anew`, or after `_FRESH` seconds."""
         with self._lock:
             assert self._tree is not None, "it is not open"
             if anew or time.monotonic() - self._looked > _FRESH:
@@ -59,7 +60,7 @@ class Descendants:
                 self._tree = None
 
     def forget(self) -> None:
-        """In a forked child: these are its parent's."""
+        """In a forked child: drop the descendants of its parent."""
         self._lock = threading.Lock()
         if self._tree is not None:
             self._tree.close()
@@ -71,10 +72,10 @@ os.register_at_fork(after_in_child=DESCENDANTS.forget)
 
 
 class BlockProcesses:
-    """Those of one block, at each look."""
+    """The processes of one block."""
 
     def __init__(self, before: frozenset[int], redaction: Redaction) -> None:
-        """`before` are the children that ran when the block began; neither they nor theirs are its own."""
+        """`before`: the children that ran when the block began. They and their descendants are not the block's."""
         DESCENDANTS.open()
         self._before = before
         self._shares = Shares(THIS_MACHINE)
@@ -86,7 +87,7 @@ class BlockProcesses:
         self._lent = _shared_with_parent(root)
 
     def look(self) -> tuple[int, int]:
-        """The memory of all of them, what is shared counted once, and how many they are."""
+        """The memory of all processes of the block, shared memory counted once, and the number of processes."""
         root, members = DESCENDANTS.look()
         mine = self._mine(root, members)
         vanished = [process for pid, process in self._present.items() if mine.get(pid) is not process]
@@ -99,12 +100,12 @@ class BlockProcesses:
             self._shares.update(holding)
             total, others = (self._shares.estimate(each) for each in (holding, holding[1:]))
             if total is not None and others is not None:
-                # A page that is copied because it was written to is shared no longer, and was lent before.
+                # A page that was copied on write is fully in `total`, and still in `_lent`: hence the upper bound.
                 memory = min(total + self._lent, memory + others) if self._lent else total
         return memory, max(len([each for each in (root, *mine.values()) if each.alive]), 1)
 
     def running(self) -> int:
-        """How many of those that the block started still run."""
+        """How many of the processes that the block started still run."""
         root, members = DESCENDANTS.look(anew=True)
         return sum(process.alive for process in self._mine(root, members).values())
 
@@ -119,21 +120,21 @@ class BlockProcesses:
         for process in members:
             pid, parent = process.identity.pid, process.stat.ppid
             is_child = parent == root.identity.pid and pid not in self._before
-            # One whose parent has ended is below another process now.
+            # A process whose parent has ended has another parent, but still belongs to the block.
             if is_child or parent in mine or self._present.get(pid) is process:
                 mine[pid] = process
         return mine
 
 
 def _shared_with_parent(root: Process) -> int:
-    """Memory of this process that its parent has too, and so is only in part in the sum of what its processes share.
+    """Bytes of this process that its PSS does not count, because they are shared with the parent it was forked from.
 
-    A child of a pool is a copy of the program that started it. Alone it counts with all that it has; it is not
-    smaller because it starts a process.
+    A worker of a pool is a fork of the program that started it. As long as it is alone, its whole resident memory
+    counts; it must not seem smaller as soon as it starts a process.
     """
     if not is_forked(THIS_MACHINE):
         return 0
     try:
         return max(root.stat.rss - read_smaps_rollup(THIS_MACHINE, root.identity.pid).pss, 0)
     except (OSError, ValueError):
-        return 0  # the kernel has no such file
+        return 0  # the kernel has no smaps_rollup

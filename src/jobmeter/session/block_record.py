@@ -1,4 +1,4 @@
-"""The record of a block that was over before it was sampled: it was read at its start and at its end."""
+"""The record of a block that was not sampled: its figures are read at its start and at its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SUMMARY = {
 
 
 class UnwatchedBlock(NamedTuple):
-    """What is known of a block at its end."""
+    """What is known about a block that was not sampled, at its end."""
 
     identity: RunIdentity
     interval: float
@@ -44,7 +44,7 @@ class UnwatchedBlock(NamedTuple):
 def block_identity(
     run_id: str, options: MeasureOptions, requirement: Requirement, began: float, command: list[str]
 ) -> RunIdentity:
-    """What is known of a block when it begins."""
+    """The identity of the run: what is known about a block when it begins."""
     return build.identity(
         run_id,
         name=options.name or UNNAMED,
@@ -59,7 +59,7 @@ def block_identity(
 
 
 def unwatched_record(block: UnwatchedBlock, outcome: Outcome, provenance: Provenance) -> Record:
-    """Its record; `provenance` has what is not known here."""
+    """The record of a block that was not sampled; `provenance` has entries to add to its provenance."""
     summary = _summary(block)
     described: Described = dict(DESCRIBED)
     for key, quality in block.qualities.items():
@@ -108,7 +108,7 @@ def _summary(block: UnwatchedBlock) -> dict[str, Any]:
 
 
 def redacted_command(hidden: Redaction) -> tuple[str, ...]:
-    """The command line of this program."""
+    """The command line of this program, with secrets hidden."""
     return _redacted(hidden, tuple(sys.orig_argv or sys.argv or [sys.executable or UNNAMED]))
 
 

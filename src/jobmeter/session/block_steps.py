@@ -1,4 +1,4 @@
-"""Generators and coroutines that are blocks: only the time within their steps counts."""
+"""Generators and coroutines measured as blocks: only the time within their steps counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobmeter.session.block import Block
 
 
 def count_steps(block: Block, iterator: Any) -> Generator[Any, Any, Any]:
-    """Pass on what a generator or coroutine yields, and count the time within it alone."""
+    """Pass on what a generator or coroutine yields, and count only the time within it."""
     send: Callable[[], Any] = functools.partial(iterator.send, None)
     while True:
         block.counts.clock.enter_step()
@@ -30,7 +30,7 @@ def count_steps(block: Block, iterator: Any) -> Generator[Any, Any, Any]:
 
 
 class Awaited:
-    """Steps as something to await."""
+    """Makes the generator that `count_steps` returns awaitable."""
 
     def __init__(self, steps: Generator[Any, Any, Any]) -> None:
         self._steps = steps

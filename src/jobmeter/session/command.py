@@ -32,7 +32,7 @@ ORPHANS = ("leave", "wait", "end")
 
 
 class JobOptions(NamedTuple):
-    """A command to run, what it requests, and what becomes of processes that it leaves running."""
+    """A command to run, its requirement, and what to do with processes that it leaves running."""
 
     command: list[str]
     directory: str | None = None
@@ -41,10 +41,10 @@ class JobOptions(NamedTuple):
     requirement: Requirement = Requirement()
     enforce: bool = False
     orphans: str = "leave"
-    outputs: tuple[str, ...] = ()  # files it is to make
+    outputs: tuple[str, ...] = ()  # files that it has to make
     own_network: bool = False  # a network namespace of its own, so that its traffic is counted
     own_session: bool = False  # without a terminal, and not reached by signals to our process group
-    heeds_sigterm: bool = True  # else it is killed at once when it has to end
+    heeds_sigterm: bool = True  # else it is killed at once, without SIGTERM, when it has to end
 
 
 class LaunchedCommand:
@@ -55,10 +55,10 @@ class LaunchedCommand:
     def __init__(
         self, job: JobOptions, *, before_exec: Callable[[LaunchedJob], None] = ignore, adopt: bool = False
     ) -> None:
-        """UsageError for options that are not valid. `before_exec` is called while the job is held before its exec.
+        """Raises UsageError if an option is not valid. `before_exec` is called while the job is held before its exec.
 
-        With `adopt`, for a process that serves this job alone, the job's processes become its children if
-        their shepherd is killed: then none of them is lost, and how they end is known.
+        With `adopt`, the job's processes become children of this process if their shepherd is killed: then none is
+        lost, and how they end is known. Only for a process that serves this job alone.
         """
         _check(job)
         self._job = job
@@ -69,7 +69,7 @@ class LaunchedCommand:
         self._is_launched = False
         self._supervisor: Supervisor | None = None
         self._group: JobGroup | None = None
-        self._connection: Connection | None = None  # of a network of its own
+        self._connection: Connection | None = None  # of the job's own network to that of the machine
         self._running = threading.Event()
         self._cancelled = False
 
@@ -101,7 +101,7 @@ class LaunchedCommand:
         )
 
     def _connected(self) -> LaunchedJob:
-        """The job in a network of its own."""
+        """Start the job in a network namespace of its own, and connect that to the network of the machine."""
         from jobmeter.launch.own_network import Connection, in_new_network  # late: few runs need it
 
         launched = in_new_network(self._spawn)
@@ -147,7 +147,7 @@ class LaunchedCommand:
         return self._supervisor
 
     def _find_members(self) -> Members:
-        """The processes of a job whose shepherd was killed, by what is known of them."""
+        """The processes of a job whose shepherd was killed, found by what is known about them."""
         from jobmeter.launch.members import Members
 
         identities = [use.identity for use in self._measuring.watch.live_processes()]
@@ -165,7 +165,7 @@ class LaunchedCommand:
         try:
             return Identity(pid, read_stat(self._measuring.machine, pid).start)
         except (OSError, ValueError):
-            return Identity(pid, -1)  # gone
+            return Identity(pid, -1)  # the process has ended
 
     def _target(self) -> Target:
         return Target(
@@ -223,7 +223,7 @@ class LaunchedCommand:
             self._supervisor.end(Status.OOM, at_once=True)
 
     def _over_memory(self, sample: Sample) -> bool:
-        """Whether the job exceeds its limit; where the kernel enforces that, whether it killed for it."""
+        """Whether the job exceeds its memory limit; if the kernel enforces it, whether it killed a process for that."""
         limit = self._job.requirement.memory_bytes
         if limit is None:
             return False
@@ -243,8 +243,8 @@ class LaunchedCommand:
     def _note_killed_shepherd(self) -> bool:
         """Record that the shepherd was killed; False when some processes of the job may not have been found.
 
-        What follows the tree of processes, or is known to the shepherd alone, may lack some of them. A cgroup has
-        them all, and perf events too, once all have ended.
+        Sources that follow the process tree, or rely on the shepherd, may lack some of them. A cgroup counts them all,
+        and so do perf events once all processes have ended.
         """
         self._measuring.provenance["shepherd_killed"] = True
         self._measuring.uncertain = ("proc_", "ps_", "psutil_", "rusage_", *(() if self._adopt else ("perf_",)))
@@ -260,7 +260,7 @@ class LaunchedCommand:
         return check_outputs(result, self._job.outputs, self._measuring)
 
     def _oom_kills(self, supervisor: Supervisor) -> int:
-        """The kernel's count for this job; of the cgroup around it, when it has none of its own."""
+        """The OOM kills of this job; without a cgroup of its own, those in the enclosing cgroup if SIGKILL ended it."""
         if self._group is not None and (kills := self._group.oom_kills()) is not None:
             return kills
         status = supervisor.wait_status
@@ -293,7 +293,7 @@ def _check(job: JobOptions) -> None:
     if not job.command:
         raise UsageError("there is no command to run")
     if any("\0" in word for word in job.command):
-        raise UsageError(f"{job.command[0]!r}: a word of the command has a NUL in it, which no program can be given")
+        raise UsageError(f"{job.command[0]!r}: an argument contains a NUL byte, which cannot be passed to a program")
     if job.directory is not None and not os.path.isdir(job.directory):
         raise UsageError(f"{job.directory}: there is no such directory to run in")
     for name, value in job.requirement.requested().items():
@@ -302,7 +302,7 @@ def _check(job: JobOptions) -> None:
 
 
 def own_environment() -> dict[str, str]:
-    """The environment this process was given: in the C locale Python adds LC_CTYPE (PEP 538)."""
+    """The environment that this process was given, without the LC_CTYPE that Python adds in the C locale (PEP 538)."""
     environment = dict(os.environ)
     if environment.get("LC_CTYPE") == "C.UTF-8":
         try:

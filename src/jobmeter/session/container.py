@@ -1,4 +1,4 @@
-"""A command in a container that is made for it."""
+"""A command in a container that is created for it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
 from jobmeter.session.outputs import check_outputs
 
 _RUNTIME_PATIENCE = 30.0
-"""Seconds in which a container runtime that was restarted while it started a container can remove it."""
+"""Seconds to try to remove a container that could not be started: its container runtime may have been restarted."""
 _REST_OF_OUTPUT = 10.0
 """Seconds of silence after which no more output of a container that has ended is expected."""
 _LITTLE_START = 1.0
-"""Seconds of a run from which on the 30 ms of CPU that a container runtime uses for its start are negligible."""
+"""Seconds from which on a run is so long that the 30 ms of CPU time for the start of its container are negligible."""
 _NO_PROCESS = "no process of the container is visible here, or it has already ended"
 
 
@@ -42,13 +42,13 @@ class LaunchedContainer:
     in_container = True
 
     def __init__(self, job: ContainerJob) -> None:
-        """UsageError for options that are not valid."""
+        """Raises UsageError if an option is not valid."""
         check_job(job)
         self._job = job
         self._measuring: Measuring
         self._runtime: ContainerRuntime
         self._command: list[str]
-        self._watched_limit: int | None = None  # bytes, where the kernel enforces no limit
+        self._watched_limit: int | None = None  # bytes; checked at each sample where the kernel enforces no limit
         self._stdin: int | None = None
         self._parent: ParentGroup | None = None
         self._container: Container | None = None
@@ -90,7 +90,7 @@ class LaunchedContainer:
         return self._start(container)
 
     def _create(self) -> Container:
-        """Make the container, below a cgroup of this run's own where that can be."""
+        """Create the container, below a cgroup made for this run where that is possible."""
         job, runtime = self._job, self._runtime
         self._parent = self._make_parent()
         self._stdin = input_of(job.streams)
@@ -140,7 +140,7 @@ class LaunchedContainer:
         self._relay = open_relay(connection, self._job.streams, self._stdin, self._on_output_closed)
         runtime.start(container.id, self._command)
         started = time.monotonic()
-        # It runs: its group is read first, and its state is requested after that.
+        # The container runs: find its first process in the cgroup, and request its state only if that fails.
         pid = container.first_process(self._parent, machine) if self._parent is not None else 0
         state = None if pid else runtime.state(container.id)
         if state is not None:
@@ -162,7 +162,7 @@ class LaunchedContainer:
         )
 
     def _look_first(self, state: ContainerState | None) -> None:
-        """Read the CPU time that was used for the start of the container, before its command had any."""
+        """Read the CPU time that was used for the start of the container, before its command uses any."""
         group, now = self._started_container().group, time.monotonic()
         if group is None:
             return
@@ -210,7 +210,7 @@ class LaunchedContainer:
         self._supervisor().nobody_reads()
 
     def _check_memory(self, sample: Sample) -> None:
-        """End a container above its limit, where the kernel does not."""
+        """End a container that exceeds its memory limit, where the kernel does not enforce it."""
         used = None if self._watched_limit is None else memory_now(sample.values)
         if used is not None and self._watched_limit is not None and used > self._watched_limit:
             supervisor = self._started_container().supervisor
@@ -230,12 +230,12 @@ class LaunchedContainer:
         return JobEnd(
             wall_seconds=wall_seconds,
             cpu_span=self._cpu_span(supervisor, wall_seconds),
-            # Without a group of its own it was read only after its start.
+            # Without a cgroup of its own, it was first read after its start.
             complete=self._started_container().group is not None,
         )
 
     def _wall_seconds(self, supervisor: ContainerSupervisor) -> float | None:
-        """How long it ran; at least what its CPU time takes on all CPUs, as some of that is from before its start."""
+        """How long the container ran; at least its CPU time over all CPUs, as some of that is from before its start."""
         group = self._started_container().group
         seconds, cpu = running_seconds(supervisor.state), group.cpu() if group else None
         if seconds is None and supervisor.ended_at is not None:
@@ -243,9 +243,9 @@ class LaunchedContainer:
         return seconds if seconds is None or cpu is None else max(seconds, cpu.total / cpu_count())
 
     def _cpu_span(self, supervisor: ContainerSupervisor, wall: float | None) -> CpuSpan:
-        """What the mean of its CPU is taken over: from the first look to the end, without the CPU time of its start.
+        """What the mean CPU is taken over: from the first look to the end, without the CPU time used for the start.
 
-        Where that is not known, it is little enough only in a run of a second or more.
+        If that CPU time is unknown, it is negligible only in a run of a second or more; a shorter run has no mean.
         """
         most = 100.0 * self._runtime.cpus
         if self._first_look is None or supervisor.ended_at is None:
@@ -258,7 +258,7 @@ class LaunchedContainer:
         return check_outputs(result, self._job.outputs, self._measuring)
 
     def close(self) -> None:
-        """Remove the container and its cgroup. What cannot be removed is found by its label later."""
+        """Remove the container and its cgroup. A container that cannot be removed is found by its labels later."""
         if self._relay is not None:
             self._relay.finish(0.0)
             self._relay = None
@@ -266,7 +266,7 @@ class LaunchedContainer:
             self._followed.close()
         if self._container is not None:
             try:
-                # One that could not be started: its container runtime may have been restarted just then.
+                # If it could not be started, its container runtime may have been restarted just then.
                 self._container.remove(0.0 if self._running.is_set() else _RUNTIME_PATIENCE)
             except JobmeterError as error:
                 name = self._container.id[:12]

@@ -12,21 +12,21 @@ from jobmeter.model import Requirement
 
 
 class ContainerJob(NamedTuple):
-    """A command in a container, and what it requests, which is a limit. No command: the image's own."""
+    """A command in a container, and its requirement, which is enforced as limits. No command: that of the image."""
 
     container: ContainerOptions
     command: list[str] = []
     requirement: Requirement = Requirement()
     streams: Streams | None = None  # None: jobmeter's own
-    outputs: tuple[str, ...] = ()  # files of this machine that it is to make
-    heeds_sigterm: bool = True  # else it is killed at once when it has to end
+    outputs: tuple[str, ...] = ()  # files on this machine that it has to make
+    heeds_sigterm: bool = True  # else it is killed at once, without SIGTERM, when it has to end
 
 
 def check_job(job: ContainerJob) -> None:
-    """UsageError for a job that is not valid."""
+    """Raise UsageError if the job is not valid."""
     container_spec.check(job.container)
     if any("\0" in word for word in job.command):
-        raise UsageError("a word of the command has a NUL in it, which no program can be given")
+        raise UsageError("an argument contains a NUL byte, which cannot be passed to a program")
     for name, value in job.requirement.requested().items():
         if not 0 < value < float("inf"):
             raise UsageError(f"{name}: {value} is not a number above 0")

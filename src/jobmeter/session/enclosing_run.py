@@ -1,4 +1,4 @@
-"""The run inside of which others are made, as the task of a queue: they get a label with its id."""
+"""The run inside which other runs are made, such as a task of a queue: they get a label with its id."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ENCLOSING: ContextVar[str] = ContextVar("jobmeter_enclosing_run", default="")
 
 
 class EnclosingRun:
-    """From now on, and until `leave`, runs made in this context belong to this run.
+    """From its creation until `leave`, runs made in this context belong to this run.
 
-    With `for_processes`, so do those of programs that this process starts: only if it does nothing else meanwhile.
+    With `for_processes`, so do runs of programs that this process starts: only if it does nothing else at that time.
     """
 
     def __init__(self, run_id: str, *, for_processes: bool) -> None:
@@ -25,7 +25,7 @@ class EnclosingRun:
             os.environ[VARIABLE] = run_id
 
     def leave(self) -> None:
-        """Also from another context, where there is nothing to restore."""
+        """End it. May be called in another context, where there is nothing to restore."""
         try:
             _ENCLOSING.reset(self._token)
         except ValueError:
@@ -38,6 +38,6 @@ class EnclosingRun:
 
 
 def enclosing_label() -> dict[str, str]:
-    """The label of a run that is made here; empty outside of another run."""
+    """The label for a run that is made here; empty if there is no enclosing run."""
     parent = _ENCLOSING.get() or os.environ.get(VARIABLE)
     return {LABEL: parent} if parent else {}

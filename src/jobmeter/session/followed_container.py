@@ -1,4 +1,4 @@
-"""A container that runs, until its end: what is the same for one that was started here and one that was found."""
+"""A running container until its end: the part that launched and already running containers have in common."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _AT_THE_LIMIT = 0.99
 
 
 class FollowedContainer:
-    """Its first process, its accounts and, from `follow` on, the supervisor that waits for its end."""
+    """A container's first process, its cgroup and, from `follow` on, the supervisor that waits for its end."""
 
     def __init__(
         self, container: Container, measuring: Measuring, *, image: str, pid: int, parent: ParentGroup | None = None
     ) -> None:
-        """`pid` is its first process as it is seen here, or 0. `parent` is a group that was made above it."""
+        """`pid` is the first process as numbered here, or 0. `parent` is a cgroup made above the container's."""
         self.group: ContainerGroup | None = None
         self.supervisor: ContainerSupervisor | None = None
         self._container = container
@@ -53,7 +53,7 @@ class FollowedContainer:
         )
 
     def follow(self, *, time_limit: float | None = None, heeds_sigterm: bool = True) -> ContainerSupervisor:
-        """Wait for its end from now on."""
+        """Start the supervisor that waits for the end of the container."""
         self.supervisor = ContainerSupervisor(
             self._container.runtime,
             self._container.id,
@@ -70,14 +70,14 @@ class FollowedContainer:
         return self.supervisor
 
     def _read_at_exit(self) -> None:
-        """Every process has ended, and the container runtime is about to remove its cgroup."""
+        """Take a last sample: every process has ended, and the container runtime is about to remove the cgroup."""
         if self.group is not None:
             self.group.last_look()
         self._measuring.watch.end_levels()
         self._measuring.watch.sample_now()
 
     def outcome(self, memory_limit: int | None) -> Outcome:
-        """How it ended; `lost` when that is not known."""
+        """How the container ended; `lost` if that is not known."""
         supervisor = self.supervised()
         kills = (self.group.oom_kills() if self.group else None) or 0
         if not kills and (supervisor.state is not None and supervisor.state.oom_killed):
@@ -87,7 +87,7 @@ class FollowedContainer:
         return outcome(supervisor.wait_status, ended_by=supervisor.ended_by, oom_kills=kills)
 
     def _killed_at_its_limit(self, supervisor: ContainerSupervisor, limit: int | None) -> bool:
-        """Podman on cgroup v1 reports no OOM kill: a SIGKILL that was not ours, of a container at its limit."""
+        """Whether SIGKILL, not from us, ended a container at its limit: Podman on cgroup v1 reports no OOM kill."""
         status, peak = supervisor.wait_status, self.group.memory_peak() if self.group else None
         killed = status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         at_limit = limit is not None and peak is not None and peak >= limit * _AT_THE_LIMIT

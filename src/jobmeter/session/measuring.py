@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 
 
 def ignore(*_: Any) -> None:
-    """For callers that need no notification."""
+    """Do nothing: the callback of callers that need no notification."""
 
 
 class MeasureOptions(NamedTuple):
-    """How to measure, and what to call it."""
+    """How to measure a run, and what to call it."""
 
     name: str | None = None
     labels: dict[str, str] = {}
     interval: float = 1.0
-    window: float = 10.0  # the longest, of a job of any usual length
-    fine_windows: bool = True  # shorter ones at first, so that a job of seconds has a curve
+    window: float = 10.0  # seconds of the longest; windows of a very long job become longer
+    fine_windows: bool = True  # shorter windows at first, so that a job of seconds has a curve
     measurements: list[str] | None = None
     store: str | None = None  # None: no journal is written
     per_process: bool = False
-    keep_windows: bool = True  # else its header and its record alone
-    journal: RunJournal | None = None  # a journal shared with others, in place of one of its own
+    keep_windows: bool = True  # else the journal has the header and the record alone
+    journal: RunJournal | None = None  # a journal shared with other runs, in place of a file for this run
     workflow: WorkflowPart | None = None  # which job of which workflow it is
     whole_process: bool = False  # this process serves this run alone: all its CPU time is the meter's
-    from_file: bool = False  # `measurements` are of a configuration file, which never stops a job
+    from_file: bool = False  # `measurements` are from a configuration file, which never stops a job
     redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
     run_id: str | None = None  # None: a new one
-    collectors: tuple[str, ...] = ()  # what measures this kind of job by default; empty: the usual ones
+    collectors: tuple[str, ...] = ()  # the default collectors of this kind of job; empty: the usual ones
     metric_files: MetricFiles | None = None  # where the job reports metrics of its own
 
 
@@ -72,20 +72,20 @@ class OpenJob(NamedTuple):
     command: list[str]
     directory: str
     requirement: Requirement = Requirement()
-    name: str | None = None  # unless the options have one; None: the command's
+    name: str | None = None  # used if the options have none; None: the name of the command
     started: float | None = None  # by the monotonic clock; None: now
-    on_levels: Callable[[Sample], None] = ignore  # called with every sample and peek, to keep to a limit
+    on_levels: Callable[[Sample], None] = ignore  # called with every sample and peek, to enforce a limit
 
 
 class JobEnd(NamedTuple):
     """What is known of a job that has ended, or is measured no longer."""
 
     ending: Ending = Ending()
-    left_running: int = 0  # processes that go on
+    left_running: int = 0  # processes that still run
     wall_seconds: float | None = None  # None: it ended now
-    cpu_span: CpuSpan | None = None  # what its mean CPU is of; None: of all its time
+    cpu_span: CpuSpan | None = None  # what the mean CPU is taken over; None: the whole run
     complete: bool = True  # else something was not measured, and the figures are "at least"
-    labels: Labels = {}  # those that are known only at the end
+    labels: Labels = {}  # labels that are known only at the end
 
 
 class Measuring:
@@ -101,7 +101,7 @@ class Measuring:
         on_sample: Callable[[Sample], None] = ignore,
         on_window: Callable[[Window], None] = ignore,
     ) -> None:
-        """UsageError, before anything is started, for options that are not valid."""
+        """Raises UsageError, before anything is started, if an option is not valid."""
         for field in ("interval", "window"):
             if not getattr(options, field) > 0:
                 raise UsageError(f"--{field}: {getattr(options, field)} is not above 0")
@@ -127,7 +127,7 @@ class Measuring:
         return self._watch
 
     def begin(self, job: OpenJob) -> None:
-        """Open everything. UsageError when a key that was requested by name cannot be measured of this job."""
+        """Open everything. Raises UsageError if a key that was requested by name cannot be measured for this job."""
         command = self.redaction.words(job.command)
         self._measurements = self.sources.open(job.target._replace(redaction=self.redaction))
         self._began = time.time() - (0.0 if job.started is None else time.monotonic() - job.started)
@@ -206,7 +206,7 @@ class Measuring:
         self._on_window(window)
 
     def finish(self, end: JobEnd) -> None:
-        """The job has ended, or is measured no longer: take the last readings."""
+        """Take the last readings: the job has ended, or is measured no longer."""
         wall = end.wall_seconds
         self._ended = time.time() if wall is None else self._began + wall
         self._wall_seconds = time.monotonic() - self.watch.started if wall is None else wall
@@ -214,7 +214,7 @@ class Measuring:
         self.watch.finish(end.ending)
 
     def record(self, end: JobEnd, outcome: Outcome) -> Record:
-        """The run record, after `finish`; it is written to the journal too."""
+        """The run record, which is also written to the journal. Called after `finish`."""
         try:
             record = self._make_record(end, outcome, self._wall_seconds, self._ended)
         except Exception as error:  # noqa: BLE001 - the job ran: how it ended is recorded, whatever fails here
@@ -226,7 +226,7 @@ class Measuring:
         return record
 
     def _metrics(self) -> Mapping[str, MetricRecord]:
-        """What the job has reported of itself so far."""
+        """The metrics that the job has reported so far."""
         if self._options.metric_files is None:
             return {}
         from jobmeter.session.metrics import read_metrics  # late: most jobs have none
@@ -239,8 +239,8 @@ class Measuring:
         return self._make_record(JobEnd(complete=False), Outcome(Status.RUNNING), wall_seconds, None)
 
     def _make_record(self, end: JobEnd, outcome: Outcome, wall_seconds: float, ended: float | None) -> Record:
-        # Where the system has no subreapers, orphans of a job are lost; so they are where
-        # /proc shows the processes of others.
+        # Orphans of a job are lost on a system without subreapers, which has no /proc, and where /proc belongs to
+        # another pid namespace.
         complete = end.complete and end.left_running == 0 and self.machine.shows_own_pids()
         summary, described = self.watch.summary(), self._as_measured()
         return build.complete(
@@ -277,7 +277,7 @@ class Measuring:
     def _without_figures(self, end: JobEnd, outcome: Outcome, error: Exception) -> Record:
         """The record of how the job ended, and why it has no figures."""
         why = self.redaction.text(f"{type(error).__name__}: {error}")
-        self.warn(f"this run has no figures, because of a failure of jobmeter's own: {why}")
+        self.warn(f"this run has no figures, because of an internal error of jobmeter: {why}")
         provenance: Provenance = {"collectors": {}, "samples": self.watch.samples, "failed": why}
         provenance.update(self.provenance)
         if end.left_running:
@@ -308,7 +308,7 @@ class Measuring:
     def record_unstarted(
         self, command: list[str], directory: str, requirement: Requirement, outcome: Outcome
     ) -> Record:
-        """The record of a job that was never started: why, and nothing measured."""
+        """The record of a job that was never started: its outcome, and no figures."""
         self.sources = Sources([], self.machine)
         target = Target(root=os.getpid(), main=os.getpid(), machine=self.machine)
         self.begin(OpenJob(target, command, directory, requirement))
@@ -318,7 +318,7 @@ class Measuring:
         return record
 
     def close(self, *, discard: bool = False) -> None:
-        """Release everything, however far it came; with `discard`, as if the run had never been."""
+        """Release everything, also after a failed start. With `discard`, remove the journal: there was no run."""
         if self._watch is None:
             self.sources.close()
         else:
@@ -336,12 +336,12 @@ class Measuring:
 
 
 def relabelled(identity: RunIdentity, labels: Labels) -> RunIdentity:
-    """With further labels."""
+    """The identity with further labels."""
     return {**identity, "labels": {**identity["labels"], **labels}} if labels else identity
 
 
 def _select(options: MeasureOptions, machine: Machine, warn: Callable[[str], None]) -> list[Selected]:
-    """What to measure. UsageError for a key that does not exist, unless it is of a file: then the default."""
+    """What to measure. Raises UsageError for an unknown key; if a configuration file has it, selects the default."""
     if not options.from_file:
         return select(options.measurements, machine, warn, options.collectors)
     try:
@@ -354,6 +354,6 @@ def _select(options: MeasureOptions, machine: Machine, warn: Callable[[str], Non
 
 
 def shared_header(measurements: list[str] | None, machine: Machine = THIS_MACHINE) -> dict[str, Any]:
-    """What the headers of runs that are measured alike, here and by this user, have in common."""
+    """The common part of the headers of all runs that this user measures here with the same `measurements`."""
     described = {m.key: m.described() for choice in select(measurements, machine) for m in choice.measurements()}
     return {"host": build.this_host(machine), "user": build.this_user(), "measurements": described}

@@ -1,13 +1,12 @@
-"""The metrics that a job reported of itself, as the loss of a model: what study and leaderboard are made of.
+"""The metrics that a job reports, such as the loss of a model. A study and its leaderboard are made from them.
 
-A job appends to a log (`jobmeter metric`), or leaves a file `metrics.json`. Both are written by the job, so nothing in
-them is relied upon: what is no number is left out.
+A job appends to a log (`jobmeter metric`), or leaves a file `metrics.json`. The job writes both, so their content is
+not trusted: a value that is not a number is left out.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
     from jobmeter.record.types import MetricRecord
 
 VARIABLE = "JOBMETER_METRICS"
-"""The log, in the environment of a job."""
+"""The environment variable of a job that has the path of its log."""
 FILE = "metrics.json"
 _LARGEST = 4 << 20
-"""Bytes of a file that are read."""
+"""The most bytes that are read from a file."""
 _MOST_METRICS, _MOST_POINTS = 100, 500
 _LONGEST_NAME = 200
 
 
 class MetricFiles(NamedTuple):
-    """Where a job reports its metrics. None: it does not do so in this way."""
+    """Where a job reports its metrics; None for a way that it does not use."""
 
     log: str | None = None
     file: str | None = None
 
     def state(self) -> tuple[int, ...] | None:
-        """What changes when the file is written; None while there is none."""
+        """Inode, modification time and size of the file, which change when it is written; None if there is no file."""
         try:
             found = os.stat(self.file or "")
         except OSError:
@@ -43,7 +42,7 @@ class MetricFiles(NamedTuple):
 
 
 def append_metric(path: str, name: str, value: float, moment: float) -> None:
-    """Add a value to the log of a job. One write: several processes of a job may do so at once."""
+    """Add a value to the log of a job, with one write(2): several processes of a job may append at once."""
     line = json.dumps([to_text(name), value, round(moment, 3)]) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -55,9 +54,9 @@ def append_metric(path: str, name: str, value: float, moment: float) -> None:
 def read_metrics(
     files: MetricFiles, began: float, ended: float, state_before: tuple[int, ...] | None = None
 ) -> dict[str, MetricRecord]:
-    """What a job that ran between these moments reported, by name. Of many points of a metric, some are left out.
+    """The metrics of a job that ran from `began` to `ended`, by name. If a metric has many points, some are left out.
 
-    The file is not the job's if it is as it was before: see `MetricFiles.state`.
+    The file is ignored if its state is `state_before`, that of before the job: see `MetricFiles.state`.
     """
     points: dict[str, list[tuple[float, float]]] = {}
     written = files.state() != state_before
@@ -80,7 +79,7 @@ def _metric(points: list[tuple[float, float]]) -> MetricRecord:
 
 
 def _from_log(path: str | None) -> Iterator[tuple[str, float, float]]:
-    for line in _read(path).splitlines():
+    for line in _read(path, both_ends=True).splitlines():
         entry = _parse(line)
         if isinstance(entry, list) and len(entry) == 3 and _is_number(entry[2]):
             yield from _checked([(entry[0], entry[1])], entry[2])
@@ -99,22 +98,29 @@ def _checked(entries: Iterable[tuple[Any, Any]], moment: float) -> Iterator[tupl
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) < 1e30
+    return type(value) in (int, float) and abs(value) < 1e30  # so is not NaN
 
 
-def _read(path: str | None) -> str:
+def _read(path: str | None, *, both_ends: bool = False) -> str:
+    """The text of a file. Of one that is too large: its beginning, or with `both_ends` half of that from each end."""
     if path is None:
         return ""
     try:
-        # Whatever the job made of it: a FIFO must not hold us, and /dev/zero has no end.
+        # The job may have put anything there: opening a FIFO must not block, and /dev/zero has no end.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return ""
-        with open(descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
-            return file.read(_LARGEST)
+        with open(descriptor, "rb", closefd=False) as file:
+            if not both_ends or status.st_size <= _LARGEST:
+                return file.read(_LARGEST).decode(errors="replace")
+            beginning = file.read(_LARGEST // 2)
+            file.seek(-(_LARGEST // 2), os.SEEK_END)
+            # Two lines are cut, and so no JSON any more.
+            return (beginning + b"\n" + file.read(_LARGEST // 2)).decode(errors="replace")
     finally:
         os.close(descriptor)
 

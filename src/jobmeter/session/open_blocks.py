@@ -1,6 +1,6 @@
-"""The blocks of this process that are open: which of them run beside each other, and who resets the peak mark.
+"""The open blocks of this process: which of them run at the same time, and when the high-water mark is reset.
 
-The mark of a process's memory (VmHWM) is one. It is read into every open block before it is reset for another.
+A process has one high-water mark of its memory (VmHWM). Before it is reset for a new block, all open blocks note it.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ if TYPE_CHECKING:
 
 
 _YOUNG = 0.05
-"""Seconds until a block is sampled: the first sample, of all processes, would slow down many short ones."""
+"""Seconds until a block is sampled: the first sample reads all processes, and would slow down many short blocks."""
 
 
 class _Reset(NamedTuple):
-    """What was known when the mark was last reset. To read it is dear, and needless without a page fault since."""
+    """The state when the mark was last reset. Reading the mark is slow, and needless without a page fault since."""
 
     usage: struct_rusage
     memory: OwnMemory
 
 
 class OpenBlocks:
-    """One for the process. A forked child begins without any: those of its parent are not its own.
+    """All open blocks of this process. A forked child begins with none: the blocks of its parent are not its own.
 
-    The meter calls `tick` when the oldest block that is not sampled yet should be.
+    The meter calls `tick` when it is time to sample the oldest block that is not sampled yet.
     """
 
-    finished = True  # for the meter: it is added again when there is need
+    finished = True  # the meter does not queue it again after `tick`; it is added when needed
 
     def __init__(self, meter: Meter = PROCESS_METER) -> None:
         self.meter = meter
         self._blocks: list[Block] = []
         self._lock = threading.Lock()
         self._is_scheduled = False
-        self._reset: _Reset | None = None  # None: the kernel does not allow it
+        self._reset: _Reset | None = None  # None: the kernel does not allow a reset
 
     def due(self) -> float:
         return min((each.counts.started for each in self._young()), default=time.monotonic()) + _YOUNG
@@ -70,7 +70,7 @@ class OpenBlocks:
             self.meter.add(self)
 
     def schedule(self) -> None:
-        """Have the meter call `tick` in time. Its thread then runs before a block counts what is started."""
+        """Have the meter call `tick` in time. Called before `add`, so that no block counts the thread of the meter."""
         with self._lock:
             is_scheduled, self._is_scheduled = self._is_scheduled, True
         if not is_scheduled:
@@ -80,7 +80,7 @@ class OpenBlocks:
         return [each for each in self._blocks if not each.is_watched]
 
     def add(self, block: Block) -> None:
-        """Begin to count a block, in its own thread."""
+        """Begin to count a block. Called in the thread of the block."""
         counts = block.counts
         with self._lock:
             if self._blocks:
@@ -99,7 +99,7 @@ class OpenBlocks:
             self._blocks.append(block)
 
     def remove(self, block: Block) -> None:
-        """Count it no more."""
+        """Stop counting a block."""
         with self._lock:
             clock = block.counts.clock
             clock.settle(alone=clock.alone)
@@ -110,11 +110,11 @@ class OpenBlocks:
                     each.counts.clock.settle(alone=True)
 
     def _is_alone(self, counts: BlockCounts) -> bool:
-        """Whether no other thread has an open block now."""
+        """Whether no other thread has an open block; False for a block that counts its own thread alone."""
         return not counts.own_thread and all(each.counts.thread == counts.thread for each in self._blocks)
 
     def settle(self, counts: BlockCounts) -> None:
-        """Bring the clock of an open block and the marks of all up to date."""
+        """Update the clock of an open block, and the memory marks of all open blocks."""
         with self._lock:
             if any(each.counts is counts for each in self._blocks):
                 self._read_mark()
@@ -133,11 +133,11 @@ class OpenBlocks:
         return memory
 
     def forget_all(self) -> None:
-        """In a forked child: close what it has inherited of its parent's blocks."""
+        """In a forked child: close what it inherited from the blocks of its parent."""
         for block in self._blocks:
             block.counts.clock.close()
         self._blocks = []
-        self._lock = threading.Lock()  # the other may be held by a thread that stayed with the parent
+        self._lock = threading.Lock()  # the inherited lock may be held by a thread that exists only in the parent
         self._is_scheduled = False
         self._reset = None
 
@@ -147,7 +147,7 @@ os.register_at_fork(after_in_child=OPEN_BLOCKS.forget_all)
 
 
 def _reset_mark() -> _Reset | None:
-    """Let the mark begin at the present size; None where that cannot be."""
+    """Reset the high-water mark to the present size; None if the kernel does not allow it."""
     usage = own_usage()
     if not reset_high_mark(THIS_MACHINE):
         return None
@@ -156,7 +156,7 @@ def _reset_mark() -> _Reset | None:
 
 
 def present_task() -> int | None:
-    """The asyncio task or greenlet that runs now, if any: several take turns in one thread."""
+    """The id of the asyncio task or greenlet that runs now, None if there is none: several take turns in one thread."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None:
         try:

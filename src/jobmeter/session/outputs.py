@@ -1,4 +1,4 @@
-"""Files that a job is to make: without them its work is not done, whatever its exit code says."""
+"""The files that a job has to make: a job without them has failed, whatever its exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobmeter.session.measuring import Measuring
 
 
 def check_outputs(outcome: Outcome, outputs: Sequence[str], measuring: Measuring) -> Outcome:
-    """The outcome, `failed` for a job that completed and did not make all its outputs; its record names them."""
+    """The outcome; `failed` if the job completed without making all its outputs. The record names those missing."""
     if outcome.status != Status.COMPLETED:
         return outcome
     missing = [path for path in outputs if not os.path.exists(path)]

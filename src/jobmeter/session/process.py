@@ -14,11 +14,11 @@ from jobmeter.model import Outcome, Status
 from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
 
 _GAP = 0.2
-"""Seconds between looks at whether the tree still lives: the end of another's child is not reported to us."""
+"""Seconds between two checks for running processes: the end of a process that is not our child is not reported."""
 
 
 class RunningProcess:
-    """The tree below a process, the process included; it is not touched. See `session.contract.JobControl`."""
+    """A running process with its descendants, which are only observed. See `session.contract.JobControl`."""
 
     in_container = False
 
@@ -30,7 +30,7 @@ class RunningProcess:
         self._left_running = 0
 
     def prepare(self, measuring: Measuring) -> None:
-        """UsageError when there is no such process, or it may not be read."""
+        """Raises UsageError if the process does not exist, cannot be read or has ended."""
         self._machine = measuring.machine
         try:
             stat = read_stat(self._machine, self._pid)
@@ -46,7 +46,7 @@ class RunningProcess:
         return OpenJob(target, command, self._directory())
 
     def run(self) -> None:
-        """It runs already."""
+        """Do nothing: the process already runs."""
 
     def wait(self) -> None:
         while self._running() and not self._stopped.wait(_GAP):

@@ -13,7 +13,7 @@ from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
 
 
 class RunningContainer:
-    """A container, which is not touched. Counters begin now; peaks are of its whole life. See `JobControl`."""
+    """A running container, which is only observed. Counters begin now; peaks cover its whole life. See `JobControl`."""
 
     in_container = True
 
@@ -26,7 +26,7 @@ class RunningContainer:
         self._followed: FollowedContainer | None = None
 
     def prepare(self, measuring: Measuring) -> None:
-        """LaunchError when the container runtime does not answer; UsageError when no such container runs."""
+        """Raises LaunchError if the container runtime does not answer, UsageError if no such container runs."""
         self._measuring = measuring
         self._runtime = open_runtime(self._engine)
         try:

@@ -35,7 +35,7 @@ class Session:
         on_sample: Callable[[Sample], None] = ignore,
         on_window: Callable[[Window], None] = ignore,
     ) -> None:
-        """UsageError, before anything is started, for options that are not valid."""
+        """Raises UsageError, before anything is started, if an option is not valid."""
         if job.in_container:
             from jobmeter.collectors.container import with_container
 
@@ -45,7 +45,8 @@ class Session:
         self._measuring = Measuring(
             options, meter=meter, machine=machine, warn=warn, on_sample=on_sample, on_window=on_window
         )
-        self._prepared = self._runs = self._stop_requested = False
+        self._prepared = self._runs = False
+        self._stop_requested: bool | None = None  # whether at once; None: not requested
         self._lock = threading.Lock()
 
     @property
@@ -61,13 +62,13 @@ class Session:
         return self._measuring.journal.path if self._measuring.journal is not None else None
 
     def prepare(self) -> None:
-        """Check the job and fetch what takes long, before anything is started; `start` does it, if it was not done."""
+        """Check the job and fetch what takes long, before anything is started; `start` does it if it was not done."""
         if not self._prepared:
             self._job.prepare(self._measuring)
             self._prepared = True
 
     def start(self) -> None:
-        """Start the job and measure it. JobmeterError when that is not possible; then nothing is left of it."""
+        """Start the job and measure it. Raises JobmeterError if that is not possible; then nothing is left behind."""
         self.prepare()
         try:
             self._measuring.begin(self._job.open())
@@ -79,17 +80,18 @@ class Session:
         with self._lock:
             self._runs = True
             stop_requested = self._stop_requested
-        if stop_requested:
-            self._job.stop(at_once=False)
+        if stop_requested is not None:
+            self._job.stop(at_once=stop_requested)
         self._measuring.sync()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End the run: a job that was launched here with everything it started, of any other the measuring alone.
+        """End the run: a launched job with everything it started; of a job that already ran, only the measuring.
 
-        `at_once` does without SIGTERM and the time to end by itself. Before `start` has returned, it stops then.
+        `at_once`: send SIGKILL right away, without SIGTERM and a grace period. A call before `start` has returned takes
+        effect at the end of `start`.
         """
         with self._lock:
-            self._stop_requested = True
+            self._stop_requested = at_once or bool(self._stop_requested)
             if not self._runs:
                 return
         self._job.stop(at_once=at_once)
@@ -111,7 +113,7 @@ class Session:
         return self._conclude()
 
     def leave(self) -> None:
-        """Take the last readings and write no record: the owner of the journal will, who knows how the job ended."""
+        """Take the last readings and write no record: the owner of the journal, which knows how the job ended, does."""
         try:
             self._measuring.finish(self._job.end())
         finally:
@@ -122,7 +124,7 @@ class Session:
         return self._measuring.record_so_far()
 
     def _stop_and_wait(self) -> None:
-        """Before an exception is passed on; another one, as a second Ctrl-C, allows the job no more time."""
+        """End the job before an exception is passed on. On another one, such as a second Ctrl-C, kill it at once."""
         try:
             self._job.stop(at_once=False)
             self._job.wait()

@@ -1,4 +1,4 @@
-"""The sources of one run: opened for its job, and refused if they cannot measure what was requested by name."""
+"""Opens the sources of one run, and refuses the run if they cannot measure a key that was requested by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sources:
-    """What was selected, what of it could be opened, and why the rest could not."""
+    """The selected collectors: which sources could be opened, and why the others could not."""
 
     def __init__(self, selected: list[Selected], machine: Machine) -> None:
         self.opened: dict[str, Source] = {}
@@ -32,9 +32,9 @@ class Sources:
         return any(choice.wanted & set(keys) for choice in self._selected)
 
     def open(self, target: Target) -> dict[str, Measurement]:
-        """Open them, and return what they measure.
+        """Open the sources, and return what they measure, by key.
 
-        UsageError, and nothing is left open, when a key that was requested by name cannot be measured of this job.
+        Raises UsageError, with nothing left open, if a key requested by name cannot be measured for this job.
         """
         try:
             self._selected = [self._open(choice, target) for choice in self._selected]
@@ -47,7 +47,7 @@ class Sources:
         return {m.key: m for choice in opened for m in choice.measurements()}
 
     def _open(self, choice: Selected, target: Target) -> Selected:
-        """Open one, and return what is left to be measured by it."""
+        """Open one source, and return the selection without keys that another source measures already."""
         collector, name, wanted = choice.collector, choice.collector.name, choice.wanted
         redundant = collector_abilities(collector).redundant if choice.usual else None
         if redundant is not None:
@@ -58,7 +58,7 @@ class Sources:
                 return choice
         try:
             source = self.opened[name] = collector.open(target, wanted)
-        except Exception as reason:  # noqa: BLE001 - a collector that fails, also one of a plug-in, loses only its own readings
+        except Exception as reason:  # noqa: BLE001 - a failing collector, also a plug-in, loses only its own readings
             self.why_not.setdefault(name, str(reason) or type(reason).__name__)
             return choice
         may_stop = abilities(source).may_stop
@@ -78,10 +78,10 @@ class Sources:
             _refuse(choice, dict.fromkeys(choice.named, self.why_not[name]))
 
     def check_ahead(self) -> None:
-        """UsageError when a key that was requested by name is sure not to be measurable of what is not our child.
+        """Raise UsageError if a key requested by name certainly cannot be measured for a process that is not our child.
 
-        For a container, which runs as soon as it is there: sources are tried on this process. Its cgroup is not known
-        before it runs, and its container runtime has figures only then.
+        For a container, which runs as soon as it is started: the sources are tried on this process instead. The cgroup
+        of a container is not known before it runs, and its container runtime has figures only then.
         """
         myself = Target(root=os.getpid(), main=os.getpid(), root_is_job=True, machine=self._machine)
         for choice in self._selected:
@@ -102,7 +102,7 @@ class Sources:
             _refuse(choice, missing)
 
     def availability(self, failures: Mapping[str, str]) -> dict[str, CollectorState]:
-        """By collector: whether it was available, and what failed, if not all of it worked."""
+        """By collector: whether it was available, and what failed, if anything did."""
         entries: dict[str, CollectorState] = {}
         for choice in self._selected:
             name = choice.collector.name
@@ -124,7 +124,7 @@ class Sources:
         return state() if state is not None else None
 
     def faults(self, name: str) -> list[str]:
-        """What was wrong with the readings of a collector of another package."""
+        """What was wrong with the readings of a plug-in."""
         source = self.opened.get(name)
         faults = abilities(source).faults if source is not None else None
         return faults() if faults is not None else []
@@ -136,6 +136,6 @@ class Sources:
 
 
 def _refuse(choice: Selected, missing: dict[str, str]) -> None:
-    """UsageError for the first key that was requested by name and is missing."""
+    """Raise UsageError for the first key that was requested by name and is missing."""
     for key in sorted(choice.named & missing.keys()):
         raise UsageError(f"--measurements: {key} cannot be measured here: {missing[key]}")

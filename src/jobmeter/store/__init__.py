@@ -4,8 +4,8 @@
 
     store = open_store(location, warn)        # brings the index up to date; warns of lines that cannot be read
     store.runs(Selection(names=("train*",)))  # `StoredRun`s, newest first: what was not measured is absent
-    store.resolve("last")                     # id, unique prefix, name (its newest run) or "last" → id; UsageError
-    store.record(run_id)                      # the run record; of a run without an end, from its windows so far
+    store.resolve("last")                     # id, unique prefix, name (its newest run) or "last" → id, or UsageError
+    store.record(run_id)                      # the run record; of a run without an end, made from its windows so far
     store.journal(run_id)                     # header, windows, processes, record, problems
     store.has(run_id)
     store.add(record, windows, described)     # store a run that was measured elsewhere
@@ -19,7 +19,7 @@ requirement_gpus`, `labels` and `metrics` (dicts), `user host cwd command` (list
 `at_least` and `enforced` (lists); those of a workflow's jobs also `workflow workflow_run` and `workflow_job` (dict).
 `jobmeter.store.query.fields.FIELDS` has their units.
 
-Questions over very many runs are for SQL, not for a loop over rows:
+For questions about very many runs, use SQL instead of a loop over rows:
 
     from sqlalchemy import func, select
     from jobmeter.store.index.tables import job_metadata as job
@@ -27,7 +27,7 @@ Questions over very many runs are for SQL, not for a loop over rows:
                 .where(store.condition(selection)).group_by(job.c.job_name))   # → list of tuples
 
 `(job_name, figure)` is indexed for wall_seconds and the figures that `stats` shows, so exact percentiles by name
-are quick: `order by figure limit 1 offset n`. What a window says of CPU, memory and processes:
+are quick: `order by figure limit 1 offset n`. For CPU, memory and processes of a window, see
 `jobmeter.analyse.timeline`.
 """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from jobmeter.record.read import identity_of
 from jobmeter.record.validate import check_record
 from jobmeter.store.index.database import remove_file
 from jobmeter.store.index.extract import labels_text
-from jobmeter.store.index.index import Index
+from jobmeter.store.index.index import Index, lacks_space
 from jobmeter.store.index.row_writer import forget_runs
 from jobmeter.store.index.tables import OPEN, job_metadata, journal_files
 
@@ -32,7 +31,10 @@ Arrival = tuple["Record", Iterable[JournalWindow], Mapping[str, Any] | None]
 
 
 def write_runs(location: str, runs: Iterable[Arrival], has: Callable[[str], bool]) -> list[str]:
-    """Write runs to one new journal, all or none of them, and return their ids."""
+    """Write runs to one new journal, all or none of them, and return their ids.
+
+    Raises UsageError if a record is not valid, or if `has` says that its run is stored already.
+    """
     added: dict[str, None] = {}
     file: JournalFile | None = None
     name = ""
@@ -46,7 +48,7 @@ def write_runs(location: str, runs: Iterable[Arrival], has: Callable[[str], bool
                 raise UsageError(f"run {run_id} is in the store already")
             if file is None:
                 name = f"{run_id}-added-{os.urandom(4).hex()}.jsonl"
-                # Nobody reads a file of such a name; `gc` removes what a killed command left.
+                # Readers ignore a file of this name; `gc` removes it if this command is killed.
                 file = JournalFile(f"{location}/journal/.{name}.new", {})
             _write_run(file, record, windows, described)
             added[run_id] = None
@@ -64,7 +66,7 @@ def write_runs(location: str, runs: Iterable[Arrival], has: Callable[[str], bool
 
 
 def _put_in_place(file: JournalFile, name: str) -> None:
-    """Give a journal the name by which it is found, now that all of it is on the disk."""
+    """Sync a complete journal to disk, then give it the name under which readers find it."""
     file.sync()
     if file.failed is not None:
         raise StoreError(file.failed)
@@ -101,10 +103,10 @@ def change_labels(index: Index, path: Callable[[], str], run_id: str, changes: M
 
 
 class _Removal(NamedTuple):
-    """What became of runs that were to be removed."""
+    """The result of an attempt to remove runs."""
 
     numbers: list[int]  # of runs that were removed from their files
-    rest: list[str]
+    rest: list[str]  # ids of the other runs
     error: StoreError | None
 
 
@@ -119,9 +121,9 @@ def remove_runs(index: Index, directory: str, run_ids: Sequence[str]) -> None:
         ids = removal.rest
         if removal.error is not None:
             cause = removal.error.__cause__
-            if not isinstance(cause, OSError) or cause.errno != errno.ENOSPC or not index.is_in_file:
+            if not lacks_space(cause) or not index.is_in_file:
                 raise removal.error
-            index.leave_file(os.strerror(errno.ENOSPC))  # then there is space for a line
+            index.leave_file(cause)  # that frees space for a line
 
 
 def _remove_from_files(connection: Connection, directory: str, run_ids: Sequence[str]) -> _Removal:
@@ -131,7 +133,7 @@ def _remove_from_files(connection: Connection, directory: str, run_ids: Sequence
         by_file.setdefault(row.file, []).append(row)
     total = {file: _count_runs(connection, file) for file in by_file}
     removal = _Removal([], [], None)
-    # Files that are removed as a whole come first: they free space, and to add a line may need some.
+    # Files that are removed as a whole come first: that frees space, which appending a line may need.
     for file, rows in sorted(by_file.items(), key=lambda item: len(item[1]) < total[item[0]]):
         stored = connection.execute(select(journal_files).where(journal_files.c.file == file)).one()
         path = f"{directory}/{stored.name}"

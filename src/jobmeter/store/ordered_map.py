@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _FEW = 4
-"""Batches for which no process is worth its start."""
+"""Up to this many batches, starting processes takes longer than it saves."""
 _AHEAD = 2
 """Batches that a process has at a time: one to work on, and the next."""
 
@@ -31,7 +31,7 @@ class _Worker(NamedTuple):
 
 
 def map_in_order(function: Callable[[Batch], Any], batches: Iterable[Batch]) -> Iterator[Any]:
-    """`function(batch)` of each. Batches and results are plain values, which marshal can write."""
+    """Yield `function(batch)` for each batch. Batches and results must be plain values, which marshal can write."""
     waiting = iter(batches)
     first = list(itertools.islice(waiting, _FEW + 1))
     if len(first) <= _FEW or not can_start_children():
@@ -45,7 +45,7 @@ def _map_in_processes(function: Callable[[Batch], Any], batches: Iterator[Batch]
     try:
         for _ in range(os.cpu_count() or 1):
             workers.append(_start(function, workers))
-        # Each in its turn: so the results come in the order of the batches.
+        # The workers take turns, so the results come in the order of the batches.
         turns = itertools.cycle(workers)
         asked: deque[_Worker] = deque()
         for batch in batches:
@@ -54,6 +54,8 @@ def _map_in_processes(function: Callable[[Batch], Any], batches: Iterator[Batch]
                 yield _result(asked.popleft())
             _send(worker, batch)
             asked.append(worker)
+        for worker in workers:
+            worker.batches.close()  # no further batch: that ends the worker
         while asked:
             yield _result(asked.popleft())
     finally:
@@ -78,7 +80,7 @@ def _start(function: Callable[[Batch], Any], others: list[_Worker]) -> _Worker:
 
 
 def _pipe(make: Callable[..., Any]) -> tuple[Connection, Connection]:
-    """The end that is written, and the end that is read."""
+    """A new pipe: its write end and its read end."""
     reader, writer = make(duplex=False)
     return writer, reader
 
@@ -108,8 +110,21 @@ def _serve(
     batches: Connection,
     results: Connection,
 ) -> None:
-    """In the child: answer every batch."""
+    """In the child: send back the result of every batch."""
     begin_child(parent, inherited)
-    with contextlib.suppress(EOFError, BrokenPipeError):  # the parent has ended
-        while True:
-            results.send_bytes(marshal.dumps(function(marshal.loads(batches.recv_bytes()))))
+    batch = _next_batch(batches)
+    with contextlib.suppress(BrokenPipeError):  # the parent has ended
+        while batch is not None:
+            result = marshal.dumps(function(marshal.loads(batch)))
+            # Before the result is sent: the parent sends the next batch before it reads this result. If the pipes were
+            # too small for both, each process would wait for the other one to read.
+            batch = _next_batch(batches)
+            results.send_bytes(result)
+
+
+def _next_batch(batches: Connection) -> bytes | None:
+    """The next batch, marshalled; None if there are no more, or the parent has ended."""
+    try:
+        return batches.recv_bytes()
+    except EOFError:
+        return None

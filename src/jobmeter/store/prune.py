@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from jobmeter.journal.lock import journal_lock
 from jobmeter.journal.reader import begins_with_another, header_id
 from jobmeter.links import directory_of, open_directory
 from jobmeter.model import Status
-from jobmeter.store.index.index import Index
+from jobmeter.store.index.index import Index, lacks_space
 from jobmeter.store.index.rewriting import add_mark, new_mark, remove_mark
 from jobmeter.store.index.tables import OPEN, job_metadata, journal_files
 from jobmeter.store.index.update import index_again
@@ -26,11 +25,11 @@ from jobmeter.store_access import PRIVATE
 
 _WINDOWS = (b"[", b'{"columns"', b'{"processes"')
 _TURN = 0.5
-"""Seconds of work after which the lock is released for others."""
+"""Seconds of work after which the lock is released for other processes."""
 _PAUSE = 0.12
-"""Seconds for which it is released: those who wait for it try again every 0.1 seconds."""
+"""Seconds for which the lock is released: a process that waits for it tries again every 0.1 seconds."""
 _ABANDONED = 3600.0
-"""Seconds without a change after which a file that was to replace another counts as left by a killed process."""
+"""Seconds without a change after which a temporary file counts as left over from a killed process."""
 
 
 class Pruned(NamedTuple):
@@ -53,11 +52,11 @@ class _Turn(NamedTuple):
     changed: list[str]  # files that were replaced or removed
     rest: list[str]
     failed: list[OSError]
-    is_disk_full: bool  # so the first of the rest could not be replaced
+    is_disk_full: bool  # then `rest` begins with the file that could not be replaced
 
 
 Progress = Callable[[int, int], None]
-"""Is called with how many files were looked at, and how many there are."""
+"""Called with the number of files that are done, and the number of all files."""
 
 
 def prune(
@@ -71,8 +70,9 @@ def prune(
 ) -> Pruned:
     """Remove the runs chosen, except those that still run; with `keep_summary` only their windows.
 
-    A file is replaced and indexed again in one transaction, so that a reader finds each run as it was before or as it
-    is after. Files that are removed as a whole come first: they free space, and to replace one needs some.
+    A file is replaced and indexed again in one transaction, so that a reader finds each run either as it was before or
+    as it is after. Files that are removed as a whole come first: that frees space, which replacing a file needs.
+    Raises StoreError at the end if a file could not be pruned.
     """
     pruning = _Pruning(directory, chosen, keep_summary=keep_summary)
     _remove_abandoned(directory)
@@ -91,8 +91,7 @@ def prune(
         )
         runs, freed, names = runs + turn.runs, freed + turn.bytes, turn.rest
         if turn.is_disk_full and index.is_in_file:
-            turn.failed.pop()
-            index.leave_file(os.strerror(errno.ENOSPC))  # then there is space for the first files
+            index.leave_file(turn.failed.pop())  # that frees space for the first files
         elif turn.is_disk_full:
             names = names[1:]
         failed += turn.failed
@@ -109,7 +108,7 @@ def prune(
 def count_prunable(
     index: Index, directory: str, chosen: ColumnElement[bool], *, keep_summary: bool, progress: Progress
 ) -> Pruned:
-    """The runs that `prune` would remove, and their bytes."""
+    """How many runs `prune` would remove, and how many bytes that would free."""
     pruning = _Pruning(directory, chosen, keep_summary=keep_summary)
     runs = freed = 0
     names = pruning.names(index)
@@ -130,7 +129,7 @@ class _Pruning:
         self._keep_summary = keep_summary
 
     def names(self, index: Index) -> list[str]:
-        """The files with runs to prune; those that can be removed come first."""
+        """The names of the files with runs to prune; files that can be removed as a whole come first."""
         file = job_metadata.c.file
         selected: dict[int, int] = dict(index.query(select(file, func.count()).where(self._chosen).group_by(file)))  # type: ignore[arg-type]
         total: dict[int, int] = dict(index.query(select(file, func.count()).group_by(file)))  # type: ignore[arg-type]
@@ -140,7 +139,7 @@ class _Pruning:
         return [row.name for row in files]
 
     def file(self, connection: Connection, name: str) -> _JournalFile | None:
-        """A file as the index has it now; None when it is gone, or still being written."""
+        """A file as the index has it now; None if it is gone, is still being written, or has no run to prune."""
         job, files = job_metadata.c, journal_files.c
         row = connection.execute(select(files.file, files.is_open).where(files.name == name)).first()
         if row is None or row.is_open == OPEN:
@@ -150,7 +149,7 @@ class _Pruning:
         return _JournalFile(name, f"{self._directory}/{name}", leaving, len(leaving) == total) if leaving else None
 
     def take_turn(self, connection: Connection, names: list[str]) -> _Turn:
-        """Prune files for some time. One that cannot be pruned stays as it is; a full disk ends the turn."""
+        """Prune files for `_TURN` seconds. A file that cannot be pruned stays as it is; a full disk ends the turn."""
         turn = _Turn(0, 0, [], [], [], is_disk_full=False)
         until = time.monotonic() + _TURN
         for position, name in enumerate(names):
@@ -169,20 +168,20 @@ class _Pruning:
             except OSError as error:
                 error.filename = file.path
                 turn.failed.append(error)
-                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                if lacks_space(error):
                     return turn._replace(rest=names[position:], is_disk_full=True)
         return turn
 
     def prunable_bytes(self, file: _JournalFile) -> int:
-        """Bytes that pruning the file frees."""
+        """The number of bytes that pruning the file would free."""
         if self._removes(file):
             return os.lstat(file.path).st_size
         with journal_lock(file.path) as old:
             return _copy_lines(old, None, self._line_filter(file, old))
 
     def _prune(self, file: _JournalFile) -> int:
-        """Bytes freed."""
-        # In a store of another user, names may mean other files a moment later.
+        """Prune the file, and return the number of bytes freed."""
+        # In a store of another user, a path may lead to another file a moment later.
         with directory_of(file.path) as directory:
             if self._removes(file):
                 size = os.lstat(file.path).st_size
@@ -204,7 +203,7 @@ class _Pruning:
 
 
 def _copy_lines(old: IO[bytes], new: IO[bytes] | None, stays: Callable[[bytes], bool]) -> int:
-    """Copy the lines that stay. Returns the bytes of the others."""
+    """Copy the lines that stay to `new`, if it is not None. Returns the size of the other lines in bytes."""
     freed = 0
     staying, is_new = True, True
     old.seek(0)
@@ -219,7 +218,7 @@ def _copy_lines(old: IO[bytes], new: IO[bytes] | None, stays: Callable[[bytes], 
 
 
 def _remove_abandoned(directory: str) -> None:
-    """Remove files that were to replace a journal when their writer was killed."""
+    """Remove temporary files that were to become journals, but whose writer was killed."""
     with contextlib.suppress(OSError):
         opened = open_directory(directory)
         try:
@@ -234,7 +233,7 @@ def _remove_abandoned(directory: str) -> None:
 
 
 def _removed_before(content: IO[bytes]) -> set[Any]:
-    """The runs that lines of the file mark as removed."""
+    """The ids of the runs that lines of the file mark as removed."""
     content.seek(0)
     entries = [parse_line(line) for line in read_lines(content) if line.startswith(b'{"removed"')]
     removed = (entry.get("removed") for entry in entries if isinstance(entry, dict))
@@ -242,7 +241,10 @@ def _removed_before(content: IO[bytes]) -> set[Any]:
 
 
 def _line_filter(stripped: set[Any], removed: set[Any]) -> Callable[[bytes], bool]:
-    """Decides, line by line of one file, which stay: no windows of runs in `stripped`, none of those in `removed`."""
+    """A function that decides for each line of a file, in order, whether the line stays.
+
+    Windows of runs in `stripped` and all lines of runs in `removed` do not.
+    """
     current: list[Any] = [None]
 
     def stays(line: bytes) -> bool:

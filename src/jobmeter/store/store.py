@@ -1,4 +1,4 @@
-"""The store: what commands query."""
+"""The store, as commands use it: queries, and changes of stored runs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _JSON_FIELDS = tuple(name for name, field in FIELDS.items() if field.unit == "js
 
 
 class RunPlace(NamedTuple):
-    """Where a run is stored, and what its journal does not say or may say otherwise."""
+    """Where a run is stored, and those of its fields that its journal may lack or have in an older state."""
 
     run_id: str
     name: str
     status: str
     started: str | None
-    labels: str  # as they are now, JSON
+    labels: str  # the current ones, as JSON
     path: str
     offset: int
     line: int
@@ -48,13 +48,13 @@ class RunPlace(NamedTuple):
 def open_store(location: str, warn: Callable[[str], None]) -> Store:
     """The store in this directory, its index brought up to date.
 
-    StoreError when it cannot be read; `warn` is called for journals that cannot.
+    Raises StoreError if the store cannot be read; calls `warn` for each journal that cannot be read.
     """
     return Store(location, warn)
 
 
 class Store:
-    """The stored runs. Journals are the truth; the index only finds them."""
+    """The stored runs. The journals are authoritative; the index is made from them, to find runs quickly."""
 
     def __init__(self, location: str, warn: Callable[[str], None]) -> None:
         self.location = location
@@ -66,9 +66,9 @@ class Store:
         self.update()
 
     def close_when_unused(self) -> None:
-        """Release the files of the index once nothing refers to this store. Commands leave that to their end.
+        """Close the files of the index once nothing refers to this store. Commands need not: they end soon.
 
-        SQLAlchemy alone would hold them until all garbage is collected, which a program may never do.
+        SQLAlchemy by itself would keep them open until a full garbage collection, which a program may never do.
         """
         weakref.finalize(self, self._index.close).atexit = False
 
@@ -77,7 +77,7 @@ class Store:
         self._index.update()
 
     def runs(self, selection: Selection = Selection()) -> Iterator[StoredRun]:  # noqa: B008
-        """The runs selected, in their order. UsageError for a selection that is not valid."""
+        """The selected runs, in the order of the selection. Raises UsageError if the selection is not valid."""
         names = tuple(FIELDS)
         for values in self._index.stream(ordered(selection, _FIELD_COLUMNS)):
             row = {name: value for name, value in zip(names, values) if value is not None}
@@ -87,11 +87,11 @@ class Store:
             yield row
 
     def rows(self, selection: Selection, columns: Sequence[ColumnElement[Any]]) -> Iterator[SqlRow[Any]]:
-        """These columns of the runs selected, in their order, as the index has them."""
+        """These columns of the selected runs, in the order of the selection, as they are in the index."""
         return self._index.stream(ordered(selection, columns))
 
     def places(self, selection: Selection, *, with_windows: bool = False) -> Iterator[RunPlace]:
-        """Where the runs selected are stored, in their order; `with_windows` those alone that have any."""
+        """Where the selected runs are stored, in the order of the selection; `with_windows`: only runs with windows."""
         columns = [job_metadata.c[name] for name in ("job_id", "job_name", "status", "started", "labels")]
         statement = ordered(selection, [*columns, journal_files.c.name, job_metadata.c.offset, job_metadata.c.line])
         statement = statement.join(journal_files, journal_files.c.file == job_metadata.c.file)
@@ -108,26 +108,26 @@ class Store:
         return int(rows[0][0])
 
     def condition(self, selection: Selection) -> ColumnElement[bool]:
-        """The selection as a condition for a statement of one's own; its order and limit are not in it."""
+        """The selection as a condition for a statement that the caller makes, without its order and limit."""
         return condition(selection)
 
     def query(self, statement: Select[Any]) -> list[SqlRow[Any]]:
-        """The answer of the index to a statement."""
+        """The rows that the index returns for a statement."""
         return self._index.query(statement)
 
     def resolve(self, text: str) -> str:
         """The id of the run that `text` names: id, unique prefix, name (its newest run) or `last`.
 
-        UsageError when there is none, or several begin like that; these are listed.
+        Raises UsageError if there is none, or if several ids begin with `text`; it lists them.
         """
         return resolve_run(self.query, text)
 
     def find_workflow(self, text: str) -> str | None:
-        """The id of the workflow that `text` names by id or name; None when it has no stored run."""
+        """The id of the workflow that `text` names by id or name; None if it has no stored run."""
         return find_workflow(self.query, text)
 
     def workflow_runs(self, workflow: str) -> list[int]:
-        """The numbers of its runs, in their order."""
+        """The numbers of the stored runs of a workflow, ascending."""
         job = job_metadata.c
         rows = self.query(select(job.workflow_run).where(job.workflow_id == workflow).distinct())
         return sorted(row.workflow_run for row in rows)
@@ -136,26 +136,26 @@ class Store:
         return bool(self.query(select(job_metadata.c.number).where(job_metadata.c.job_id == run_id)))
 
     def record(self, run_id: str) -> Record:
-        """The whole run record; of a run that has no end, from its windows so far."""
+        """The whole run record; of a run without an end, made from its windows so far."""
         return self.record_of(self.journal(run_id))
 
     def record_of(self, journal: Journal) -> Record:
-        """The record of a run whose journal was read."""
+        """The same as `record`, for a journal that was read already."""
         if journal.record is not None:
             return journal.record
         return record_so_far(journal, Status(self._row(journal.header["id"]).status))
 
     def journal(self, run_id: str) -> Journal:
-        """The journal of a run, with the labels it has now. NoSuchRun when it was removed meanwhile."""
+        """The journal of a run, with its current labels. Raises NoSuchRun if the store does not have the run."""
         try:
             journal = self._read(run_id)
         except (StoreError, NoSuchRun):
-            self.update()  # its file may have been removed meanwhile, and the run be in another
+            self.update()  # the file may have been removed since, and the run may be in another one
             journal = self._read(run_id)
         labels = self.labels(run_id)
         journal.header["labels"] = labels
         if "name" not in journal.header:
-            journal.header["name"] = self._row(run_id).job_name  # of a header and a record that are not valid
+            journal.header["name"] = self._row(run_id).job_name  # neither header nor record is valid
         if journal.record is not None:
             journal.record["labels"] = labels
         return journal
@@ -167,17 +167,17 @@ class Store:
     def add(
         self, record: Record, windows: Iterable[JournalWindow] = (), described: Mapping[str, Any] | None = None
     ) -> str:
-        """Store a run that was measured elsewhere. UsageError when one of its id is stored already."""
+        """Store a run that was measured elsewhere. Raises UsageError if a run with its id is stored already."""
         return self.add_all([(record, windows, described)])[0]
 
     def add_all(self, runs: Iterable[Arrival]) -> list[str]:
-        """Store many runs, in one file; `described` are the descriptions of their measurements, as in a header."""
+        """Store many runs in one file, and return their ids. Measurements are described as in a journal's header."""
         added = write_runs(self.location, runs, self.has)
         self.update()
         return added
 
     def labels(self, run_id: str) -> dict[str, str]:
-        """The labels of a run, as they are now."""
+        """The current labels of a run."""
         labels: dict[str, str] = json.loads(self._row(run_id).labels)
         return labels
 
@@ -187,11 +187,11 @@ class Store:
         change_labels(self._index, lambda: self.path(run_id), run_id, texts)
 
     def remove(self, run_id: str) -> None:
-        """Remove a run from the store. UsageError while it runs."""
+        """Remove a run from the store. Raises UsageError if it still runs."""
         self.remove_all([run_id])
 
     def remove_all(self, run_ids: Iterable[str]) -> None:
-        """Remove runs from the store; a file is removed with its last run. UsageError when one of them runs."""
+        """Remove runs from the store; a file is removed with its last run. Raises UsageError if one still runs."""
         remove_runs(self._index, self.directory, list(run_ids))
         self.update()
         self._index.shrink()
@@ -204,9 +204,9 @@ class Store:
         dry_run: bool = False,
         progress: Progress = lambda done, total: None,
     ) -> Pruned:
-        """Remove the selected runs that do not run, or with `keep_summary` only their windows.
+        """Remove the selected runs, except those that still run; with `keep_summary` only their windows.
 
-        `progress` is called with how many files were looked at, and how many there are.
+        `dry_run` only counts them. `progress` is called with the number of files that are done, and of all files.
         """
         chosen = condition(selection)
         if dry_run:
@@ -223,13 +223,13 @@ class Store:
         except StoreError:
             if not os.path.exists(path):
                 raise self._no_such_run(run_id) from None
-            # The file was replaced, and the run is in another place of it.
+            # The file was replaced, and the run is at another offset.
             return read_journal(path, RunLocation(run_id))
 
     def _location(self, run_id: str) -> tuple[str, int, int]:
         """The file of a run, and where in it the run begins: offset and line."""
         job, files = job_metadata.c, journal_files.c
-        # One statement: files are numbered anew when they are replaced.
+        # One statement, because a file gets a new number when it is replaced.
         rows = self.query(
             select(files.name, job.offset, job.line).where((job.job_id == run_id) & (files.file == job.file))
         )

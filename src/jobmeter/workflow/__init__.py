@@ -1,6 +1,6 @@
-"""Workflows: jobs written down with what each needs, and run in their order.
+"""Workflows: jobs and their requirements, described in a spec and run in the order of their dependencies.
 
-`spec` reads what a person wrote; `plan` is what comes of it, everything resolved. `graph` has how its jobs depend on
-each other, `scheduling` which starts next, `run` runs them on an engine, and `resume` has which need not run again.
-`service` is the one way to run a workflow, for commands and the Python API.
+`spec` reads the spec; `plan` is the result, with everything resolved. `graph` has how the jobs depend on each other,
+`scheduling` selects the job that starts next, `run` runs the jobs on an engine, and `resume` determines which jobs need
+not run again. All commands and the Python API run workflows through `service`.
 """

@@ -1,4 +1,4 @@
-"""The number of the next attempt at each job, and how many of its attempts were of this runner."""
+"""The number of the next attempt at each job, and how many of its attempts belong to this runner."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class AttemptNumbers:
         self._before = dict(self._last)
 
     def begin(self, job: int) -> int:
-        """The number of an attempt that begins now."""
+        """Count an attempt that begins now, and return its number."""
         self._last[job] = self._last.get(job, 0) + 1
         return self._last[job]
 
     def adopt(self, job: int, attempt: int) -> None:
-        """Count an attempt of an earlier runner, which goes on, as one of this."""
+        """Count an attempt of an earlier runner, which still runs, as an attempt of this runner."""
         self._last[job] = attempt
         self._before[job] = attempt - 1
 
     def own(self, job: int, attempt: int) -> int:
-        """How many attempts at the job, this one included, were of this runner."""
+        """How many attempts at the job, up to and including `attempt`, belong to this runner."""
         return attempt - self._before.get(job, 0)

@@ -1,4 +1,4 @@
-"""What the runner remembers of every attempt: the figures that tables and totals are made of."""
+"""What the runner keeps in memory of every attempt: the figures from which tables and totals are computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Attempt(NamedTuple):
-    """One attempt at one job. What was not measured is None."""
+    """One attempt at one job. A value that was not measured, or not requested, is None."""
 
     number: int
     name: str
@@ -25,7 +25,7 @@ class Attempt(NamedTuple):
     outcome: Outcome
     started: str
     wall_seconds: float | None
-    figures: tuple[float | None, ...]  # the headline figures, in the order of `HEADLINE`: there may be many attempts
+    figures: tuple[float | None, ...]  # in the order of `HEADLINE`; a tuple, because there may be many attempts
     cpu_quality: str | None
     memory_quality: str | None
     cpus: float | None  # what it requested
@@ -33,7 +33,7 @@ class Attempt(NamedTuple):
     runtime_seconds: float | None
     gpus: int | None
     fingerprint: str | None
-    enforced: list[str] | None = None  # the limits that the kernel kept it to
+    enforced: list[str] | None = None  # the limits that the kernel enforced
 
     @property
     def status(self) -> Status:
@@ -44,7 +44,7 @@ class Attempt(NamedTuple):
         return self.figures[_PLACES[name]]
 
     def as_row(self) -> dict[str, Any]:
-        """As the store's index has it, for the functions that judge rows; what is None is absent."""
+        """The attempt as a row of the store's index, for the functions that judge rows; a None is left out."""
         row = {
             "id": self.run,
             "name": self.name,
@@ -112,7 +112,7 @@ def _attempt(
 
 
 def latest(attempts: list[Attempt]) -> dict[int, Attempt]:
-    """Job → its last attempt; of equal ones that which started last."""
+    """Job → its last attempt; of attempts with the same number, the one that started last."""
     newest: dict[int, Attempt] = {}
     for attempt in attempts:
         other = newest.get(attempt.number)

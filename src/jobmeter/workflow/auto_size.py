@@ -1,4 +1,4 @@
-"""`--auto-size`: a plan whose jobs request what is advised for them, by the runs of their steps and by their inputs."""
+"""`--auto-size`: a plan whose jobs request what is advised, by the runs of their steps and the size of their inputs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 RETRIES = 5
 LATER_FACTOR = 2.0
-"""By how much a third attempt requests more, and those after it."""
+"""The third attempt, and each one after it, requests this many times as much as the attempt before."""
 LEAST_STEPS = 5
-"""Steps that must have run, before what they needed says something of another."""
+"""How many steps must have completed runs before their needs are used to size a step without runs."""
 BYTES = "bytes"
 """The label for the size of the inputs."""
 
 
 def sized_plan(plan: Plan, store: str, capacity: Capacity, warn: Callable[[str], None]) -> Plan:
-    """The plan with advised requests; what runs out is tried again.
+    """The plan with advised requests; a job that runs out of memory or time is tried again.
 
-    A job without a past requests a share of its memory, once several other steps have run.
+    A job whose step has no stored runs requests a share of its memory request, once `LEAST_STEPS` other steps have run.
     """
     from jobmeter.analyse.size.policy import Policy
     from jobmeter.store import open_store
@@ -42,7 +42,7 @@ def sized_plan(plan: Plan, store: str, capacity: Capacity, warn: Callable[[str],
 
 
 def input_labels(job: Job) -> dict[str, str]:
-    """The size of the inputs as a label; nothing where it has none, or one is missing."""
+    """The size of all inputs as a label; empty if the job has no inputs, or one is missing."""
     try:
         return {BYTES: str(sum(os.stat(path).st_size for path in job.inputs))} if job.inputs else {}
     except OSError:
@@ -50,14 +50,14 @@ def input_labels(job: Job) -> dict[str, str]:
 
 
 class _FirstShare(NamedTuple):
-    """Of its memory, what a job without a past requests, and what where that is not enough."""
+    """The shares of its memory request that a job without stored runs requests: first, and if that is not enough."""
 
     share: float
     after: float
 
 
 def _first_share(plan: Plan, predictors: Mapping[str, Predictor]) -> _FirstShare | None:
-    """By what the steps that ran needed of what the spec requests for them; None: all of it."""
+    """The shares, chosen by what the steps with runs needed of their requests. None: a job requests all of it."""
     from jobmeter.analyse.resource import MEMORY, RUNTIME
     from jobmeter.analyse.size.shares import Share, choose_share
 
@@ -92,7 +92,7 @@ def _sized(job: Job, predictor: Predictor | None, first: _FirstShare | None, cap
 
 
 def _sized_first(job: Job, first: _FirstShare | None) -> Job:
-    """A job without a past, with a part of the memory that it requests, if it does."""
+    """A job without stored runs, with a share of its memory request; unchanged if it requests no memory."""
     memory = job.requirement.memory_bytes
     if first is None or memory is None:
         return job
@@ -106,7 +106,7 @@ def _sized_first(job: Job, first: _FirstShare | None) -> Job:
 
 
 def _requirement(requested: Requirement, advice: Advice, capacity: Capacity) -> Requirement:
-    """Memory as advised; CPUs and time only where the spec requests them, for a limit must be wanted."""
+    """Memory as advised; CPUs and runtime only where the spec requests them: the user must choose to have a limit."""
     advised, most = advice.requirement(), capacity.most()
     if advised.memory_bytes is not None:
         bound = advised.memory_bytes if most.memory_bytes is None else most.memory_bytes
@@ -119,7 +119,7 @@ def _requirement(requested: Requirement, advice: Advice, capacity: Capacity) -> 
 
 
 def _growing(retry: Retry, predictor: Predictor, advice: Advice) -> Retry:
-    """By as much more as is advised after a first attempt that was not enough."""
+    """The retry policy, with the advised increase after a first attempt whose request was not enough."""
     from jobmeter.analyse.resource import MEMORY, RUNTIME
 
     memory, runtime = advice.amount(MEMORY), advice.amount(RUNTIME)

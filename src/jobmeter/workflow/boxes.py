@@ -1,4 +1,4 @@
-"""The boxes of a workflow's graph: one a step, with the statuses of its jobs."""
+"""The boxes of a workflow's graph: one for each step, with the statuses of its jobs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MOST_LISTED = 20  # files in a tooltip
 
 
 def step_boxes(plan: Plan, statuses: Mapping[int, str], *, files: bool = False) -> tuple[list[Box], list[str]]:
-    """A box for each step, and the commands of the steps: of a sweep the first as an example.
+    """A box and a command for each step; for a sweep, the command of its first job as an example.
 
-    `statuses` has those of jobs by their numbers; it is empty for a workflow that was not run. With `files` there are
-    boxes for groups of files, too.
+    `statuses` maps job numbers to statuses; it is empty for a workflow that was not run. With `files`, groups of files
+    have boxes too.
     """
     by_step = _by_step(plan.jobs)
     counts = statuses_by_step(plan.jobs, statuses)
@@ -41,7 +41,7 @@ def step_boxes(plan: Plan, statuses: Mapping[int, str], *, files: bool = False) 
 
 
 def statuses_by_step(jobs: Sequence[Job], statuses: Mapping[int, str]) -> dict[str, Counter[str]]:
-    """Step → how many of its jobs have which status; empty for a workflow that was not run."""
+    """Step → the number of its jobs with each status; empty for a workflow that was not run."""
     if not statuses:
         return {}
     return {

@@ -16,7 +16,7 @@ from jobmeter.workflow.simulation import Cluster, Simulated, simulate
 SURE = 0.95
 """The share of the simulations that must keep to a bound."""
 _MOST, _FEWEST, _JOBS = 200, 20, 100_000
-"""Simulations: how many at most and at least, and how many jobs they have together in between."""
+"""The number of simulations is `_JOBS` divided by the number of jobs, but at most `_MOST` and at least `_FEWEST`."""
 
 
 class Range(NamedTuple):
@@ -28,10 +28,10 @@ class Range(NamedTuple):
 
 
 class UsageForecast(NamedTuple):
-    """What a plan will take on a cluster."""
+    """What a plan is expected to use on a cluster."""
 
     cluster: Cluster
-    ranges: dict[str, Range]  # by the names of `FIGURES`; absent: not known of some job
+    ranges: dict[str, Range]  # by the names of `FIGURES`; absent if not known for some job
     simulations: list[Simulated]
 
     def typical(self) -> Simulated:
@@ -39,7 +39,7 @@ class UsageForecast(NamedTuple):
         return sorted(self.simulations, key=lambda each: each.seconds)[len(self.simulations) // 2]
 
     def share_within(self, figure: str, bound: float) -> float:
-        """The share of the simulations that keep to a bound."""
+        """The share of the simulations in which a figure is at most `bound`."""
         values = [FIGURES[figure].of(each) for each in self.simulations]
         return sum(value is not None and value <= bound for value in values) / len(values)
 
@@ -58,11 +58,11 @@ FIGURES = {
     "memory_peak_bytes": _Figure("bytes", lambda each: each.memory_peak_bytes),
     "jobs_at_once": _Figure("count", lambda each: float(each.jobs_peak)),
 }
-"""What is forecast. Core-hours and GB-hours are those that jobs reserve: their requests, for as long as they run."""
+"""What is forecast. `core_hours` and `gb_hours` are what jobs reserve: their requests, for as long as they run."""
 
 
 def forecast_usage(jobs: Sequence[Job], cluster: Cluster, expected: Mapping[int, Expected]) -> UsageForecast:
-    """Simulate the plan many times. Each job must fit a node and be in `expected`. The same input gives the same."""
+    """Simulate the plan many times. Each job must fit a node and be in `expected`. Equal input, equal result."""
     chance = Random(1)
     count = max(_FEWEST, min(_MOST, _JOBS // max(len(jobs), 1)))
     simulations = [simulate(jobs, cluster, _draw(jobs, expected, chance)) for _ in range(count)]
@@ -80,7 +80,7 @@ def _draw(jobs: Sequence[Job], expected: Mapping[int, Expected], chance: Random)
 
 
 def longest_chain(jobs: Sequence[Job], expected: Mapping[int, Expected]) -> tuple[list[int], float]:
-    """The jobs that no cluster can make shorter, and the seconds that they are expected to take."""
+    """The critical path, which no cluster can make shorter: its jobs, and how many seconds it is expected to take."""
     seconds = {number: statistics.median(use.seconds for use in each.completed) for number, each in expected.items()}
     path = critical_path(jobs, seconds)
     return path, sum(seconds[number] for number in path)
@@ -89,8 +89,8 @@ def longest_chain(jobs: Sequence[Job], expected: Mapping[int, Expected]) -> tupl
 def smallest_cluster(
     jobs: Sequence[Job], cluster: Cluster, expected: Mapping[int, Expected], deadline: float
 ) -> UsageForecast | None:
-    """The forecast for the fewest nodes of this kind that meet the deadline, in seconds; None: no number does."""
-    most = len(jobs)  # with a node for each, no job waits for another's
+    """The forecast for the fewest nodes of this kind that meet the deadline, in seconds; None if no number does."""
+    most = len(jobs)  # with a node for each job, no job waits for a node
     widest = forecast_usage(jobs, cluster._replace(nodes=most), expected)
     if widest.share_within("wall_seconds", deadline) < SURE:
         return None

@@ -1,7 +1,7 @@
-"""Watches the cluster that a workflow runs on, by `jobmeter cluster` in a process of its own.
+"""Watches the cluster that a workflow runs on: the monitor is a child process, `jobmeter cluster`.
 
-It ends when its stdin does: with the workflow, and also when the runner is killed. An engine may be connected to its
-cluster in this process in a way of its own, which the monitor must not disturb.
+It ends when its stdin is closed: when the workflow ends, and also when the runner is killed. It is a separate process
+because the engine may be connected to the cluster in this one, and the monitor must not disturb that connection.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ if TYPE_CHECKING:
     from jobmeter.record.cluster_types import ClusterReport
 
 _STARTED = "echo; exec cat"
-"""The command that says how long: it prints a line when the first sample was taken, and ends with its stdin."""
+"""The monitor runs as long as this command, which prints a line after the first sample and ends with its stdin."""
 
 
 def check_watchable(engine: str) -> None:
-    """UsageError for an engine that has no cluster to watch."""
+    """Raise UsageError if the engine has no cluster to watch."""
     if engine not in ENGINES:
         raise UsageError(f"--monitor: engine {engine} has no cluster that can be watched. With: {', '.join(ENGINES)}")
 
 
 class ClusterWatch:
-    """A monitor that runs beside the workflow."""
+    """A monitor process that runs while the workflow runs."""
 
     def __init__(self, engine: str, options: Mapping[str, str], store: str, folder: str) -> None:
-        """Returns once the cluster is watched. LaunchError when it cannot be. The report goes to `folder`."""
+        """Start the monitor, and return once it watches the cluster. The report goes to `folder`.
+
+        Raises LaunchError if the cluster cannot be watched.
+        """
         self.page = f"{folder}/cluster.html"
         self._report = f"{folder}/cluster.json"
         address = ["--address", options["address"]] if "address" in options else []
@@ -43,7 +46,7 @@ class ClusterWatch:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Ctrl-C is for the runner, which lets the jobs end while they are still watched.
+            # Ctrl-C must reach the runner alone: it ends the jobs while the monitor still watches them.
             start_new_session=True,
         )
         assert self._process.stdout is not None
@@ -53,7 +56,7 @@ class ClusterWatch:
             raise LaunchError(f"--monitor: {reason or 'the monitor ended'}")
 
     def stop(self) -> ClusterReport | None:
-        """End it; its report, or None when it left none."""
+        """End the monitor and return its report; None if it left none."""
         self._process.communicate()
         try:
             with open(self._report, encoding="utf-8") as file:
@@ -65,7 +68,7 @@ class ClusterWatch:
 
 @contextlib.contextmanager
 def watching(watch: ClusterWatch | None) -> Iterator[None]:
-    """End the monitor whatever happens to the workflow."""
+    """End the monitor if the workflow ends with an exception; otherwise the caller ends it."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""Jobs that run in containers: what the spec says of one, as plain values that any engine can take."""
+"""Jobs that run in containers: their container options in the spec, as plain values that any engine can take."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from jobmeter.workflow.plan import Job
 
 
 def container_options(job: Job, environment: Mapping[str, str] = {}) -> dict[str, Any]:
-    """The container of a job that has one. UsageError when what the spec says of it means nothing.
+    """The container options of a job that has a container. Raises UsageError if those in the spec are not valid.
 
-    The job's directory is in there under the same name, and it begins there, so that a command finds its files as it
-    would without a container. `environment` is added for one attempt.
+    Unless `mount_cwd` is false, the job's directory is mounted at the same path and is the working directory, so that a
+    command finds its files as it would without a container. `environment` is added for one attempt.
     """
     spec = job.container or {}
     try:
@@ -48,18 +48,18 @@ def container_options(job: Job, environment: Mapping[str, str] = {}) -> dict[str
 
 
 def container_command(job: Job) -> list[str]:
-    """What the container executes: after an entry point of several words, its further words come first."""
+    """What the container executes after the first word of its entry point: the other words of it, then the command."""
     entrypoint: list[str] = (job.container or {}).get("entrypoint") or []
     return [*entrypoint[1:], *job.command]
 
 
 def container_runtimes(jobs: Iterable[Job]) -> set[str]:
-    """The container runtimes that jobs name. UsageError when what the spec says of a container means nothing."""
+    """The container runtimes that jobs name. Raises UsageError if the container options of a job are not valid."""
     return {container_options(job)["engine"] for job in jobs if job.container is not None}
 
 
 def _mount(entry: Any, directory: str) -> Mount:
-    """`SOURCE:TARGET[:ro]`, or a mapping; a path is seen from the job's directory."""
+    """Parse `SOURCE:TARGET[:ro]`, or a mapping; a relative source path is relative to the job's directory."""
     if isinstance(entry, str):
         source, separator, rest = entry.partition(":")
         return parse_mount(f"{_absolute(source, directory)}{separator}{rest}")
@@ -72,7 +72,7 @@ def _mount(entry: Any, directory: str) -> Mount:
 
 
 def _absolute(source: str, directory: str) -> str:
-    """A path as it is seen from the job's directory; what is no path is the name of a volume."""
+    """A source path made absolute from the job's directory; any other source is the name of a volume and stays."""
     if "/" in source or source in (".", ".."):
         return os.path.normpath(os.path.join(directory, os.path.expanduser(source)))
     return source

@@ -1,7 +1,7 @@
 """Requests to the process that runs a workflow: a named pipe in the directory of the run.
 
-A request is a line of JSON, `{"cancel": 3, "request": "…"}`, shorter than a pipe takes in one piece. Only the user who
-runs the workflow may write to the pipe. The answer is in `settled.jsonl`, see `workflow.settled`.
+A request is a line of JSON, `{"cancel": 3, "request": "…"}`, short enough for an atomic write to a pipe. Only the user
+who runs the workflow may write to the pipe. The answer is a line of `settled.jsonl`, see `workflow.settled`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class CancelJob(NamedTuple):
     """A request to end one job, or not to start it."""
 
     number: int
-    request: str = ""  # what the answer is to be found by
+    request: str = ""  # identifies the answer
 
 
 class ControlPipe:
-    """Takes requests for as long as it is entered, in a thread of its own."""
+    """A context manager: while it is entered, a thread receives requests."""
 
     def __init__(self, path: str, receive: Callable[[CancelJob], None]) -> None:
         self._path = path
@@ -38,14 +38,14 @@ class ControlPipe:
     def __enter__(self) -> ControlPipe:
         try:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path)  # of a runner that was killed
+                os.unlink(self._path)  # left by a runner that was killed
             os.mkfifo(self._path, 0o600)
-            # Open for writing too: else it would end whenever the last who wrote closes it.
+            # Open for writing too: otherwise reads return end-of-file each time the last writer closes the pipe.
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             self._thread = threading.Thread(target=self._read, name="jobmeter-control", daemon=True)
             self._thread.start()
         except (OSError, RuntimeError):
-            # Some network file systems have no pipes: the workflow runs, and a request to cancel a job is refused.
+            # Some network file systems have no named pipes: the workflow runs, and requests to cancel a job fail.
             self._discard()
         return self
 
@@ -79,7 +79,7 @@ class ControlPipe:
 
 
 def _parse(line: bytes) -> CancelJob | None:
-    """None for what is no request: another version may send more than we know."""
+    """The request in a line; None if it is not known here: another version may send others."""
     try:
         entry = json.loads(line)
         return CancelJob(int(entry["cancel"]), str(entry["request"]))
@@ -88,7 +88,7 @@ def _parse(line: bytes) -> CancelJob | None:
 
 
 def send_requests(path: str, requests: Iterable[CancelJob]) -> None:
-    """Have the runner take these. UsageError when it cannot."""
+    """Send requests to the runner. Raises UsageError if it cannot receive them."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:

@@ -1,4 +1,4 @@
-"""What the jobs of a workflow that used too much should request: the one answer of summaries and `check --fix`.
+"""What jobs of a workflow that used more than they requested should request, for summaries and for `check --fix`.
 
 It is what `size` advises from the whole history of each step.
 """
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Corrected(NamedTuple):
-    sizes: dict[str, Requirement]  # by step; None is a resource that it has enough of
-    unknown: list[str]  # steps of which no run has completed, and that met no limit
+    sizes: dict[str, Requirement]  # by step; a resource is None if its request is enough
+    unknown: list[str]  # steps that have no completed run and met no limit
 
 
 def corrected_requests(
     store: Store, workflow: str | None, violations: Iterable[JobVerdict], requested: Mapping[str, Requirement]
 ) -> Corrected:
-    """What to request instead of what is `requested` by each step; `workflow` is its id, None when it has no run."""
+    """What each step should request instead of `requested`; `workflow` is the workflow's id, None if it has no run."""
     from jobmeter.analyse.correction import corrections
     from jobmeter.analyse.size.predictor import advise
     from jobmeter.store.query.history import name_histories, workflow_histories
@@ -39,7 +39,7 @@ def corrected_requests(
         history = by_step.get(step) or next(name_histories(store, step), None)
         advice = advise(step, history.rows if history else [])
         if not advice.completed:
-            # What it used until it failed is not what it needs; that it met a limit shows that it needs more.
+            # What a failed run used is not what it needs; only a run that met a limit shows that it needs more.
             verdicts = [verdict for verdict in verdicts if verdict.cause]
         if verdicts:
             sizes[step] = corrections(verdicts, advice.requirement(), requested[step])

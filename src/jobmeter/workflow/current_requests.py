@@ -1,4 +1,4 @@
-"""What jobs of several attempts request today, as the plans of their runs have it."""
+"""What jobs with several attempts request today, according to the stored plans of their runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def current_requests(store: str, rows: Iterable[StoredRun]) -> dict[Key, Requirement]:
-    """By job; of a run whose plan is not kept, nothing."""
+    """The requests of the jobs that have several attempts; jobs of a run whose plan is not stored are absent."""
     from jobmeter.analyse.check import job_of
 
     again = [job for job in map(job_of, rows) if job.attempt > 1]
@@ -28,7 +28,7 @@ def current_requests(store: str, rows: Iterable[StoredRun]) -> dict[Key, Require
     for workflow, run in {(job.workflow, job.workflow_run) for job in again}:
         if workflow is None or run is None:
             continue
-        # Runs that were imported have none.
+        # Imported runs have no plan.
         with contextlib.suppress(StoreError):
             for job in RunDirectory(store, workflow, run).plan()["jobs"]:
                 if (key := (workflow, run, job["job_id"])) in keys:

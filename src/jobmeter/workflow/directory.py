@@ -1,8 +1,8 @@
-"""Where a run of a workflow keeps its plan, its logs and the word that it is being run.
+"""The directory of a run of a workflow: its plan, its logs, and which process runs it.
 
-`<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (who runs it; locked while they do), `tasks.jsonl`
-(how to find again what was started), `settled.jsonl` (which jobs were given up), `control` (takes requests while it is
-run) and `logs/`. What its jobs used is in the journals, as of every run.
+`<store>/workflows/<workflow>/<run>/`: `plan.json`, `runner.json` (the process that runs it, which locks the file until
+it ends), `tasks.jsonl` (how to find started tasks again), `settled.jsonl` (which jobs were given up), `control` (takes
+requests while the workflow runs) and `logs/`. What its jobs used is in the journals, as for every run.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _LOOK = 0.01
 
 
 class Runner(NamedTuple):
-    """The process that runs a workflow, or did."""
+    """The process that runs a workflow, or ran it last."""
 
     pid: int
     host: str
     start: int | None
 
     def lives(self) -> bool:
-        """Whether that process, and no other of its pid, is there on this machine."""
+        """Whether that process, and not another one with its pid, runs on this machine; True if that is not known."""
         return self.start is None or _start_of(self.pid) == self.start
 
 
@@ -84,10 +84,10 @@ class RunDirectory:
         redact: Sequence[str] | None = None,
         engine_options: Mapping[str, str] = {},
     ) -> None:
-        """Write what later commands need to know of the plan, in place of an earlier one."""
+        """Write `plan.json`, with what later commands need of the plan. Replaces an earlier one."""
         path = f"{self.path}/plan.json"
         hide = redaction(None if redact is None else tuple(redact))
-        # A run that is resumed began when it was run first.
+        # A resumed run keeps the time at which it was first started.
         started = self.plan()["started"] if os.path.exists(path) else utc(time.time())
         about = {
             "schema": SCHEMA,
@@ -99,8 +99,7 @@ class RunDirectory:
             "spec": to_text(plan.path),
             "started": started,
             "engine": engine,
-            # Those with a secret must be given again when the run is resumed.
-            "engine_options": {name: value for name, value in engine_options.items() if hide.text(value) == value},
+            "engine_options": storable_options(engine_options, redact),
             "capacity": capacity.known(),
             **_further(plan),
             "jobs": [_job_entry(job, hide) for job in plan.jobs],
@@ -112,21 +111,23 @@ class RunDirectory:
             raise StoreError(f"{path}: {error.strerror}") from None
 
     def plan(self) -> StoredPlan:
-        """The plan as it was stored. StoreError when it cannot be read."""
+        """The stored plan. Raises StoreError if it cannot be read."""
         path = f"{self.path}/plan.json"
         try:
             with open(path, encoding="utf-8") as file:
-                plan: StoredPlan = json.load(file)
+                plan: Any = json.load(file)
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from None
         except ValueError:
-            raise StoreError(f"{path}: damaged. The jobs' figures are kept: `jobmeter ls` lists them.") from None
+            plan = None
+        if not isinstance(plan, dict):
+            raise StoreError(f"{path}: damaged. The jobs' figures are kept: `jobmeter ls` lists them.")
         if plan.get("schema") != SCHEMA:
             raise StoreError(f"{path}: written as {plan.get('schema')}, this version reads {SCHEMA}. Upgrade jobmeter.")
         return plan
 
     def claim(self) -> None:
-        """Become the one who runs it, until this process ends. UsageError when someone else is."""
+        """Lock the run for this process, until it ends or releases it. Raises UsageError if another process runs it."""
         path = f"{self.path}/runner.json"
         try:
             lock = open_or_create(path, self._access(), os.O_RDWR)
@@ -145,18 +146,18 @@ class RunDirectory:
         self._lock = lock
 
     def announce(self) -> None:
-        """Say who runs it: we do, who claimed it. From now on it is the workflow that was run last."""
+        """Write this process, which claimed the run, into `runner.json`. The workflow is then the one that ran last."""
         assert self._lock is not None, "it was not claimed"
         me = json.dumps(Runner(os.getpid(), os.uname().nodename, _start_of(os.getpid()))._asdict()).encode()
         try:
-            # In this order, so that a full disk costs no space that the file already has.
+            # Truncate last: on a full disk, a file that is emptied first may not get its space back.
             os.pwrite(self._lock, me, 0)
             os.ftruncate(self._lock, len(me))
         except OSError as error:
             raise StoreError(f"{self.path}/runner.json: {error.strerror}") from None
 
     def remove(self) -> None:
-        """Remove a run of which nothing was started."""
+        """Remove a run that has started no job."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def release(self) -> None:
@@ -178,14 +179,14 @@ class RunDirectory:
         return False
 
     def runner_began(self) -> float:
-        """When whoever runs it, or ran it last, began: seconds since 1970, and 0 if nobody did."""
+        """When the process that runs it, or ran it last, began: seconds since 1970; 0 if it was never run."""
         try:
             return os.stat(f"{self.path}/runner.json").st_mtime
         except OSError:
             return 0.0
 
     def runner(self) -> Runner | None:
-        """Who runs it, or ran it last."""
+        """The process that runs it, or ran it last; None if that is not known."""
         try:
             with open(f"{self.path}/runner.json", encoding="utf-8") as file:
                 return Runner(**json.load(file))
@@ -193,8 +194,14 @@ class RunDirectory:
             return None
 
 
+def storable_options(engine_options: Mapping[str, str], redact: Sequence[str] | None) -> dict[str, str]:
+    """The options of an engine but those that hold a secret: the user must give these again to resume the run."""
+    hide = redaction(None if redact is None else tuple(redact))
+    return {name: value for name, value in engine_options.items() if hide.text(value) == value}
+
+
 def _further(plan: Plan) -> dict[str, Any]:
-    """What only some specs have."""
+    """The fields of a plan that only some specs have."""
     requests = plan.node_requests
     nodes = {name: value for name, value in requests._asdict().items() if value}
     further = {"project": plan.project, "metadata": plan.metadata, "node_requests": nodes}
@@ -228,7 +235,7 @@ def new_run(store: str, name: str) -> RunDirectory:
     """Make the directory of the next run of the workflow of this name, and claim it."""
     workflow = workflow_id(name)
     try:
-        make_store_directory(store, "journal")  # its permissions are those of all the rest
+        make_store_directory(store, "journal")  # the whole store gets the permissions of this directory
         access = make_store_directory(store, "workflows", workflow)
         run_id = max(_numbers(store, workflow), default=0) + 1
         while True:
@@ -237,7 +244,7 @@ def new_run(store: str, name: str) -> RunDirectory:
                 make_directory(directory.path, access)
                 break
             except FileExistsError:
-                run_id += 1  # someone was quicker
+                run_id += 1  # another process was faster
     except OSError as error:
         raise _not_writable(error) from None
     try:
@@ -256,7 +263,7 @@ def _not_writable(error: OSError) -> StoreError:
 
 
 def run_ids(store: str, workflow: str) -> list[int]:
-    """The runs of a workflow, in their order; one without a plan was killed before it began."""
+    """The run numbers of a workflow, ascending. A run without a plan was killed before it began, and is left out."""
     place = f"{store}/workflows/{workflow}"
     return [number for number in _numbers(store, workflow) if os.path.exists(f"{place}/{number}/plan.json")]
 
@@ -268,7 +275,7 @@ def _numbers(store: str, workflow: str) -> list[int]:
 
 
 def workflows(store: str) -> list[str]:
-    """The workflows that were ever run, those whose newest run began last first."""
+    """The ids of all workflows that were run, sorted by when their newest run began, latest first."""
     names = []
     with contextlib.suppress(OSError):
         names = [name for name in os.listdir(f"{store}/workflows") if run_ids(store, name)]
@@ -282,7 +289,10 @@ def all_runs(store: str) -> Iterator[RunDirectory]:
 
 
 def find_run(store: str, text: str | None, run_id: int | None = None) -> RunDirectory:
-    """The run that is meant: of the workflow named by id, name, spec or `last`; its newest, or that of this number."""
+    """The newest run, or run `run_id`, of the workflow that `text` names. Raises UsageError if there is none.
+
+    `text` is the id, the name or the spec of a workflow; `last` or None is the workflow that ran last.
+    """
     names = workflows(store)
     if text is None or (text == "last" and "last" not in names):
         if not names:
@@ -311,7 +321,7 @@ def _workflow(text: str, names: list[str]) -> str:
 
 
 def _lock(descriptor: int) -> None:
-    """Take the lock. OSError when someone keeps it: those who only look at it hold it for a moment."""
+    """Take the lock. Raises OSError if another process keeps it; `is_being_run` holds it for a moment only."""
     for tries_left in reversed(range(_TRIES)):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

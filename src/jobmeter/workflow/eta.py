@@ -1,4 +1,4 @@
-"""When a workflow will be through, as far as can be known from what has ended. Pure: jobs and times in, seconds out."""
+"""Estimates when a workflow will end, from the jobs that have ended. Pure: jobs and times in, seconds out."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from jobmeter.workflow.plan import Job
 
 _OVERDUE = 0.5
-"""A job that runs longer than its like did is taken to need this share more of what it took so far."""
+"""A job that has run longer than expected is assumed to need this share of its elapsed time in addition."""
 
 
 class Pace:
-    """How long jobs take: the mean of those that completed, by step."""
+    """How long jobs take: the mean duration of the completed jobs of each step."""
 
     def __init__(self) -> None:
         self._by_step: dict[str, tuple[int, float]] = {}
@@ -22,7 +22,7 @@ class Pace:
         self._by_step[step] = count + 1, total + seconds
 
     def seconds(self, step: str) -> float | None:
-        """What a job of this step is expected to take: the mean of its step; None: not known."""
+        """How long a job of this step is expected to take: the mean of its step; None if none has completed."""
         count, total = self._by_step.get(step, (0, 0.0))
         return total / count if count else None
 
@@ -34,10 +34,10 @@ def remaining_seconds(
     pace: Pace,
     concurrency: float,
 ) -> float | None:
-    """How long the rest takes: its work shared out among `concurrency` jobs, but never less than its longest chain.
+    """How long the rest takes: its work with `concurrency` jobs at a time, but never less than its longest chain.
 
-    `jobs` come in an order in which each is after all it waits for, `elapsed` are the seconds of those that run.
-    A step of which none has ended takes the time it requests; None where it does not say.
+    `jobs` are in topological order: each comes after all jobs it waits for. `elapsed` has the seconds that the running
+    jobs have run. A job of a step that has no completed job takes the runtime it requests; None if it requests none.
     """
     work = longest = 0.0
     ends: dict[int, float] = {}
@@ -53,7 +53,7 @@ def remaining_seconds(
         if job.number in elapsed:
             so_far = elapsed[job.number]
             takes = takes - so_far if so_far < takes else _OVERDUE * so_far
-        # The jobs of a sweep share the tuple of those they wait for: a wide one is walked once.
+        # The jobs of a sweep share one `blocked_by` tuple: a long one is walked only once.
         same = id(job.blocked_by)
         if same not in begins:
             begins[same] = max((ends.get(before, 0.0) for before in job.blocked_by), default=0.0)

@@ -1,4 +1,4 @@
-"""What each job of a plan is expected to take, from the stored runs of its step. Pure: rows in, draws out."""
+"""What each job of a plan is expected to use, from the stored runs of its step. Pure: rows in, draws out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jobmeter.model import Status
 from jobmeter.workflow.plan import Job
 
 _USUAL_SPREAD = 0.1
-"""Of the logarithm of a runtime, where no job ran twice."""
+"""The standard deviation of the logarithm of a runtime that is assumed where no job ran twice."""
 
 
 class Use(NamedTuple):
-    """What one attempt takes. None: not known."""
+    """What one attempt uses. None: not known."""
 
     seconds: float
     cpu_seconds: float | None = None
@@ -25,7 +25,7 @@ class Use(NamedTuple):
     memory_mean_bytes: float | None = None
 
     def longer(self, factor: float) -> Use:
-        """The same, if it takes so much more time, and CPU time with it."""
+        """The same use with its runtime and CPU time multiplied by `factor`."""
         cpu = None if self.cpu_seconds is None else self.cpu_seconds * factor
         return self._replace(seconds=self.seconds * factor, cpu_seconds=cpu)
 
@@ -33,13 +33,13 @@ class Use(NamedTuple):
 class Expected(NamedTuple):
     """What is expected of one job."""
 
-    completed: list[Use]  # attempts that completed, any of which may come again
-    failed: list[Use]  # those after which it is tried again
-    spread: float  # of the logarithm of its runtime, beyond what the attempts themselves show
-    assumption: str | None = None  # in words, where nothing is known from history
+    completed: list[Use]  # completed attempts, from which one is drawn
+    failed: list[Use]  # attempts after which the job is tried again
+    spread: float  # standard deviation of the logarithm of the runtime, beyond that among the attempts
+    assumption: str | None = None  # what is assumed, in words, if no run is stored
 
     def draw(self, chance: Random, retries: int) -> list[Use]:
-        """The attempts of one run of the job, the last of which completes."""
+        """Draw the attempts at the job in one simulation; the last one completes."""
         attempts: list[Use] = []
         share = len(self.failed) / (len(self.failed) + len(self.completed))
         while len(attempts) < retries and chance.random() < share:
@@ -51,10 +51,10 @@ class Expected(NamedTuple):
 def expected_usage(
     jobs: Sequence[Job], histories: Mapping[str, Sequence[StoredRun]], assumed_seconds: float | None
 ) -> dict[int, Expected]:
-    """What to expect of each job, by its number; `histories` are the stored runs of each step.
+    """The expected use of each job, by its number; `histories` are the stored runs of each step.
 
-    A job that never completed takes what it requests, else `assumed_seconds`, else what is usual in this workflow.
-    A job of which not even that is known is absent.
+    If no job of its step ever completed, a job takes the runtime it requests, else `assumed_seconds`, else the median
+    of all completed jobs of this workflow. A job for which none of these is known is absent.
     """
     by_name = {step: _by_name(rows) for step, rows in histories.items()}
     spread = _spread(by_name.values())
@@ -64,7 +64,7 @@ def expected_usage(
     for job in jobs:
         rows: Sequence[StoredRun] = by_name.get(job.step, {}).get(job.name, [])
         if not _uses(rows, completed=True):
-            rows = histories.get(job.step, ())  # those of its step, with other parameters
+            rows = histories.get(job.step, ())  # all runs of its step, also with other parameters
         completed = _uses(rows, completed=True)
         if completed:
             failed = _uses((row for row in rows if _is_retried(job, row)), completed=False)
@@ -94,7 +94,7 @@ def _is_retried(job: Job, row: StoredRun) -> bool:
 
 
 def _spread(steps: Iterable[Mapping[str, Sequence[StoredRun]]]) -> float:
-    """How much the runtimes of one job usually differ, as the deviation of their logarithm."""
+    """How much the runtimes of one job usually differ: the median of the standard deviations of their logarithms."""
     deviations = []
     for jobs in steps:
         for rows in jobs.values():

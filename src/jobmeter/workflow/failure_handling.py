@@ -1,4 +1,4 @@
-"""What a spec's failure handlers say of a job that failed: whether a script repairs it, and it is tried again."""
+"""Applies a spec's failure handlers to a failed job: whether a recovery script runs, and the job is tried again."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import shlex
 
 from jobmeter.model import Outcome, Requirement, Status
 from jobmeter.workflow.plan import FailureRule, Job, Retry
-from jobmeter.workflow.spec.plan.command import SHELL, Programs, shell_command
+from jobmeter.workflow.spec.plan.command import SHELL, Programs, interpreter, shell_command
 
 _BY_THEMSELVES = frozenset((Status.COMPLETED, Status.CANCELLED, Status.LOST))
 
 
 def matching_rule(job: Job, outcome: Outcome, attempt: int) -> FailureRule | None:
-    """The first rule for the exit code; None when there is none, or its attempts are used up."""
+    """The first rule that matches the exit code; None if there is none, or its retries are used up."""
     code = outcome.shell_code
     if outcome.status in _BY_THEMSELVES or not code:
         return None
@@ -24,7 +24,7 @@ def matching_rule(job: Job, outcome: Outcome, attempt: int) -> FailureRule | Non
 
 
 def recovery_job(job: Job, script: str, number: int) -> Job:
-    """The script as a job of its own: it runs where the job does, and requests nothing."""
+    """The recovery script as a job: it runs in the directory of the failed job, and has no requirement."""
     return job._replace(
         number=number,
         name=f"{job.name}.recovery",
@@ -33,6 +33,7 @@ def recovery_job(job: Job, script: str, number: int) -> Job:
         script=script,
         requirement=Requirement(),
         gpus=0,
+        custom={},
         blocked_by=(),
         inputs=(),
         outputs=(),
@@ -44,19 +45,30 @@ def recovery_job(job: Job, script: str, number: int) -> Job:
 
 
 def _command(script: str, job: Job) -> list[str]:
-    """A file of the job's directory is found there, and executed by a shell if it is not executable itself."""
-    first, *rest = shlex.split(script, posix=True) if "'" not in script and '"' not in script else [""]
+    """The words to execute. A file is looked up in the job's directory, and need not be executable.
+
+    Whatever the script contains, there is a command: what cannot be split into words is left to the shell.
+    """
+    first, *rest = _words(script) or [""]
     path = os.path.join(job.directory, os.path.expanduser(first))
     if first and os.path.isfile(path):
-        return [path, *rest] if os.access(path, os.X_OK) else [_shell_of(path), path, *rest]
+        return [path, *rest] if os.access(path, os.X_OK) else [*_interpreter_of(path), path, *rest]
     return shell_command(script, True, job.directory, job.environment, Programs(os.environ))
 
 
-def _shell_of(path: str) -> str:
+def _words(script: str) -> list[str]:
+    """The words of a script that has no quotes; none if it cannot be split into words."""
+    if "'" in script or '"' in script:
+        return []
+    try:
+        return shlex.split(script)
+    except ValueError:  # it ends in a backslash
+        return []
+
+
+def _interpreter_of(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            line = file.readline()
+            return interpreter(file.readline()) or [SHELL]
     except OSError:
-        return SHELL
-    words = line[2:].split() if line.startswith("#!") else []
-    return words[0] if len(words) == 1 else SHELL
+        return [SHELL]

@@ -1,4 +1,4 @@
-"""Which jobs of a run of a workflow are meant: by number, name, sweep or glob."""
+"""Finds jobs of a workflow run by number, name, sweep or glob."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobmeter.errors import UsageError
 from jobmeter.suggestion import suggest
 from jobmeter.workflow.directory import StoredPlan
 
-_NAMED = 5  # of many jobs so many are named
+_NAMED = 5  # the most job names that a message lists
 
 
 class JobName(NamedTuple):
@@ -23,7 +23,7 @@ def jobs_of(plan: StoredPlan) -> list[JobName]:
 
 
 def find_jobs(plan: StoredPlan, text: str) -> list[JobName]:
-    """The jobs of a stored plan that are meant, at least one. UsageError when there is none."""
+    """The jobs of a stored plan that `text` names, at least one. Raises UsageError if there is none."""
     jobs = [(JobName(job["job_id"], job["name"]), job["step"]) for job in plan["jobs"]]
     for matches in (
         [job for job, _ in jobs if job.name == text],
@@ -41,7 +41,7 @@ def find_jobs(plan: StoredPlan, text: str) -> list[JobName]:
 
 
 def find_job(plan: StoredPlan, text: str) -> JobName:
-    """The one job that is meant. UsageError when there is none, or more than one."""
+    """The one job that `text` names. Raises UsageError if there is none, or more than one."""
     jobs = find_jobs(plan, text)
     if len(jobs) > 1:
         listed = ", ".join(job.name for job in jobs[:_NAMED]) + (", …" if len(jobs) > _NAMED else "")

@@ -1,4 +1,4 @@
-"""How a plan would go if every job took all the time it requests. Pure: nothing is started."""
+"""Simulates a plan in which every job takes all the runtime it requests. Pure: nothing is started."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jobmeter.workflow.plan import Job
 from jobmeter.workflow.simulation import Cluster, simulate
 
 _SOME_TIME = 1.0
-"""What a job that requests no runtime is assumed to take, to see how many run at a time."""
+"""The seconds that a job without a requested runtime is assumed to take, to see how many jobs run at a time."""
 
 
 class Forecast(NamedTuple):
     concurrency: int  # the most jobs at a time
-    seconds: float | None  # to the end of the last; None when a job requests no runtime
-    without_runtime: int  # jobs that request none
+    seconds: float | None  # until the last job ends; None if a job requests no runtime
+    without_runtime: int  # number of jobs that request no runtime
 
 
 def forecast(jobs: Sequence[Job], capacity: Capacity) -> Forecast:
-    """Go through the jobs as the runner would. Each must fit: see `check_fit`."""
+    """Simulate the jobs as the runner would run them. Each must fit the capacity: see `check_fit`."""
     requested = {job.number: job.requirement.runtime_seconds for job in jobs}
     draws = {number: [Use(_SOME_TIME if runtime is None else runtime)] for number, runtime in requested.items()}
     simulated = simulate(jobs, Cluster(1, capacity), draws)

@@ -1,4 +1,4 @@
-"""How the jobs of a workflow hang together. Pure: jobs in, numbers and lines out."""
+"""The dependency graph of the jobs of a workflow. Pure: jobs in, numbers and lines out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_LISTED = 6  # names after `←` before the rest is counted
 
 
 def dependants(jobs: Iterable[Job]) -> dict[int, list[int]]:
-    """For each job the numbers of those among them that wait for it, in order."""
+    """For each of these jobs, the numbers of the others that wait for it, in order."""
     jobs = list(jobs)
     following: dict[int, list[int]] = {job.number: [] for job in jobs}
     for job in jobs:
@@ -24,17 +24,17 @@ def dependants(jobs: Iterable[Job]) -> dict[int, list[int]]:
 
 
 def order(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs so that each comes after all it waits for; as in the spec, where that will do."""
+    """The jobs in topological order: each comes after all it waits for. The order of the spec is kept if it is one."""
     jobs = sorted(jobs, key=lambda job: job.number)
     if all(not job.blocked_by or job.blocked_by[-1] < job.number for job in jobs):
-        return jobs  # as most people write them
+        return jobs  # most specs are in such an order
     by_number = {job.number: job for job in jobs}
     numbers = TopologicalSorter({job.number: job.blocked_by for job in jobs}).static_order()
     return [by_number[number] for number in numbers if number in by_number]
 
 
 def critical_path(jobs: Iterable[Job], seconds: Mapping[int, float]) -> list[int]:
-    """The numbers along the chain that took longest, first to last. A job of unknown seconds counts as 0."""
+    """The numbers of the jobs on the chain that took longest, first to last. Unknown seconds count as 0."""
     finished: dict[int, float] = {}
     came_from: dict[int, int | None] = {}
     for job in order(jobs):
@@ -51,7 +51,7 @@ def critical_path(jobs: Iterable[Job], seconds: Mapping[int, float]) -> list[int
 
 
 class Step(NamedTuple):
-    """An entry of the spec in the graph: a job, or a sweep as one; or files that jobs hand to each other."""
+    """A node of the graph: a job of the spec, a whole sweep, or files that jobs hand to each other."""
 
     name: str
     jobs: int
@@ -70,7 +70,7 @@ def steps(jobs: Iterable[Job]) -> list[Step]:
     level: dict[int, int] = {}
     by_needs: dict[tuple[int, ...], tuple[int, list[str]]] = {}
     for job in order(jobs):
-        # The jobs of a sweep often wait for the same ones, and share the tuple.
+        # The jobs of a sweep often wait for the same jobs, and share one tuple.
         if job.blocked_by not in by_needs:
             depth = 1 + max((level[before] for before in job.blocked_by), default=-1)
             by_needs[job.blocked_by] = depth, list(dict.fromkeys(map(step_of.__getitem__, job.blocked_by)))
@@ -83,7 +83,7 @@ def steps(jobs: Iterable[Job]) -> list[Step]:
 
 
 def steps_with_files(plan: Plan) -> list[Step]:
-    """The graph with the files between the steps that make and read them: those of the same steps as one."""
+    """The graph with files between the steps that make and read them; files of the same steps are one node."""
     jobs = steps(plan.jobs)
     levels = {step.name: step.level for step in jobs}
     makers: dict[str, str] = {}
@@ -130,9 +130,9 @@ def _files_name(paths: Sequence[str], directory: str, taken: Container[str]) -> 
 
 
 def text_graph(plan: Plan, statuses: Mapping[str, str] = {}, *, files: bool = False) -> list[str]:
-    """Lines for people: a level after the other, each step with what it waits for, a sweep as one.
+    """The graph as lines of text: level by level, each step with the steps it waits for; a sweep is one step.
 
-    `statuses` has, in words, the statuses of the jobs of a step. With `files` these stand between the steps.
+    `statuses` maps a step to the statuses of its jobs, in words. With `files`, the files stand between the steps.
     """
     plan_steps = steps_with_files(plan) if files else steps(plan.jobs)
     jobs, edges = len(plan.jobs), sum(len(job.blocked_by) for job in plan.jobs)

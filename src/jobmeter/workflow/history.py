@@ -17,7 +17,7 @@ from jobmeter.workflow.status import WorkflowStatus, status_of
 class StoredRun(NamedTuple):
     directory: RunDirectory
     plan: StoredPlan
-    attempts: list[Attempt]  # by job and attempt
+    attempts: list[Attempt]  # sorted by job and attempt
 
     def status(self) -> WorkflowStatus:
         settled = list(settled_jobs(self.directory.settled))
@@ -25,7 +25,7 @@ class StoredRun(NamedTuple):
 
 
 def stored_run(store: str, workflow: str | None, run_id: int | None, warn: Callable[[str], None]) -> StoredRun:
-    """The run that is meant, with its plan and all attempts at its jobs; `warn` gets a line for each bad journal."""
+    """A run, see `find_run`, with its plan and all attempts at its jobs; `warn` gets a line for each bad journal."""
     directory = find_run(store, workflow, run_id)
     return StoredRun(directory, directory.plan(), attempts_of(store, directory, warn))
 

@@ -1,4 +1,4 @@
-"""Files and directories that jobs need and that no job makes."""
+"""Checks that the files and directories exist that jobs need and that no job makes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobmeter.workflow.plan import Plan
 
 
 def check_inputs(plan: Plan) -> None:
-    """UsageError when jobs need files, or directories to run in, that are not there and that no job makes."""
+    """Raise UsageError if jobs need files, or directories to run in, that do not exist and that no job makes."""
     if missing := missing_inputs(plan):
         raise UsageError(*(f"{plan.path}: {line}" for line in missing))
 

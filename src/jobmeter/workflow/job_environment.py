@@ -1,4 +1,4 @@
-"""What jobs of a workflow, and the scripts that recover them, find in their environment."""
+"""The environment variables that jobs of a workflow, and their recovery scripts, get."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from jobmeter.workflow.directory import RunDirectory
 from jobmeter.workflow.plan import Job
 
 ATTEMPT_VARIABLE = "JOBMETER_ATTEMPT"
-"""Which attempt at the job this is."""
+"""The variable that has the number of the attempt."""
 DATA_DIRECTORY_VARIABLE = "JOBMETER_DATA_DIR"
-"""Where the user data of this run are: what `jobmeter data` reads in a job."""
+"""The variable that has the directory of the run's user data: `jobmeter data` reads it in a job."""
 
 
 def job_environment(directory: RunDirectory, job: Job, attempt: int) -> dict[str, str]:
-    """By our names, and by those that specs written for Torc use."""
+    """The variables of an attempt at a job, under our names and under those that specs written for Torc use."""
     common = {
         "JOB_NAME": job.name,
         "JOB_ID": str(job.number),
@@ -28,6 +28,6 @@ def job_environment(directory: RunDirectory, job: Job, attempt: int) -> dict[str
 
 
 def recovery_environment(directory: RunDirectory, job: Job, attempt: int, exit_code: int) -> dict[str, str]:
-    """That of the job that failed, and how it did."""
+    """The variables of the job that failed, and its exit code."""
     code = str(exit_code)
     return {**job_environment(directory, job, attempt), "JOBMETER_RETURN_CODE": code, "TORC_RETURN_CODE": code}

@@ -19,32 +19,32 @@ from jobmeter.workflow.status import JobStatus
 STDOUT, STDERR = 1, 2
 _BLOCK = 65536
 _LOOK = 0.1
-"""Seconds between two looks at what was written."""
+"""Seconds between two reads of the log files."""
 _STATUS_LOOK = 0.3
-"""Seconds between two looks at how far the job is, which cost more."""
+"""Seconds between two checks of the job's status, at least. A check costs more than a read."""
 _STATUS_COST = 0.05
-"""Of the time, at most this share goes into looking how far the job is."""
+"""At most this share of the time is spent on checking the job's status."""
 
 
 class Piece(NamedTuple):
-    """A part of what a job wrote, as it wrote it."""
+    """A part of what a job wrote, unchanged."""
 
     stream: int  # STDOUT or STDERR
     content: bytes
 
 
 class AttemptLog:
-    """What one attempt wrote, read from where the last reading ended."""
+    """What one attempt wrote. Each `read` continues where the last one ended."""
 
     def __init__(
         self, directory: RunDirectory, job: str, attempt: int, streams: Sequence[int], last_lines: int | None = None
     ) -> None:
-        """`last_lines` bounds how many lines of each stream the first reading has."""
+        """`last_lines` bounds how many lines of each stream the first `read` returns."""
         self.attempt = attempt
         self._files: list[tuple[int, int]] = []
         try:
             for stream, path in zip((STDOUT, STDERR), directory.log_paths(job, attempt)):
-                if stream in streams and os.path.exists(path):  # a job that could not start has a stderr alone
+                if stream in streams and os.path.exists(path):  # a job that could not start has only a stderr
                     self._files.append((stream, open_existing(path, os.O_RDONLY)))
         except OSError as error:
             self.close()
@@ -65,12 +65,12 @@ class AttemptLog:
 
 
 def logged_attempts(directory: RunDirectory, job: str) -> list[int]:
-    """The attempts at a job that there is output of, in their order."""
+    """The numbers of the attempts at a job that have logs, ascending."""
     return sorted(attempt for name, attempt in _logs(directory) if name == job)
 
 
 def logged_jobs(directory: RunDirectory) -> set[str]:
-    """The names of the jobs that there is output of."""
+    """The names of the jobs that have logs."""
     return {name for name, _ in _logs(directory)}
 
 
@@ -83,7 +83,7 @@ def _logs(directory: RunDirectory) -> Iterator[tuple[str, int]]:
     for file in files:
         stem, _, suffix = file.rpartition(".")
         job, _, attempt = stem.rpartition(".")
-        # The second of both files: whoever finds it finds the other too.
+        # This file is created after the one of stdout: once it exists, so does the other.
         if suffix == "err" and attempt.isdecimal():
             yield job, int(attempt)
 
@@ -95,7 +95,7 @@ def attempt_log(
     streams: Sequence[int],
     last_lines: int | None = None,
 ) -> AttemptLog:
-    """The log of this attempt, or of the last. UsageError when there is none."""
+    """The log of this attempt, or of the last one if None. Raises UsageError if there is none."""
     attempts = logged_attempts(stored.directory, job.name)
     if not attempts:
         raise UsageError(_why_nothing(job, _status(stored, job)))
@@ -113,10 +113,10 @@ def follow_log(
     last_lines: int | None = None,
     on_attempt: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Piece]:
-    """What the job writes, until it is settled; of one attempt, until that has ended.
+    """Yield what the job writes until it is settled; with `attempt`, what that attempt writes until it ends.
 
-    A job that waits is waited for. `on_attempt` is called with the number of each attempt before its output comes.
-    UsageError when there is none, and none will come.
+    If the job has not started, wait for it. `on_attempt` is called with the number of each attempt before its output
+    comes. Raises UsageError if there is no output and none will come.
     """
     watched = _Watched(stored, job, attempt)
     log: AttemptLog | None = None
@@ -130,7 +130,7 @@ def follow_log(
                 on_attempt(number)
                 if log is not None:
                     log.close()
-                    last_lines = None  # what comes now is all new
+                    last_lines = None  # a later attempt is shown from its start
                 log = AttemptLog(stored.directory, job.name, number, streams, last_lines)
                 yield from log.read()
             if is_over:
@@ -144,7 +144,7 @@ def follow_log(
 
 
 def _following(directory: RunDirectory, job: str, log: AttemptLog | None, attempt: int | None) -> list[int]:
-    """Attempts whose output is to be shown next: at first the last, later all that came since."""
+    """The attempts to show next: at first the last one, later all that are newer than the one shown."""
     attempts = logged_attempts(directory, job)
     if attempt is not None:
         return [attempt] if log is None and attempt in attempts else []
@@ -152,16 +152,16 @@ def _following(directory: RunDirectory, job: str, log: AttemptLog | None, attemp
 
 
 class _Watched:
-    """How far a job, or one attempt at it, is. Looked at often, and known from time to time."""
+    """Whether a job, or one attempt at it, is over. May be asked often: the status is read only from time to time."""
 
     def __init__(self, stored: StoredRun, job: JobName, attempt: int | None) -> None:
-        self.stored = stored  # as it was at the last look
+        self.stored = stored  # as of the last check
         self._job = job
         self._attempt = attempt
         self._again_at = 0.0
 
     def is_over(self) -> bool:
-        """Whether nothing more comes of it, as far as is known."""
+        """Whether no more output will come; False until the next check is due."""
         began = time.monotonic()
         if began < self._again_at:
             return False
@@ -191,22 +191,22 @@ def _status(stored: StoredRun, job: JobName) -> JobStatus:
 
 def _why_nothing(job: JobName, status: JobStatus) -> str:
     if status.status == "waiting":
-        return f"job {job.name} has not started yet, so there is no output. With -f it is waited for."
+        return f"job {job.name} has not started yet, so there is no output. Use -f to wait for it."
     if status.status == "blocked":
         return f"job {job.name} did not run: it {status.reason}"
     if status.status == Status.CANCELLED:
         return f"job {job.name} was cancelled before it started: there is no output"
-    return f"job {job.name} is {status.status}, and its output is gone"
+    return f"job {job.name} is {status.status}, but its log files no longer exist"
 
 
 def _seek_last_lines(descriptor: int, count: int) -> None:
-    """Set the position so that so many lines follow, the last of which may have no end."""
+    """Set the file position so that `count` lines follow; the last line may lack its newline."""
     position = size = os.fstat(descriptor).st_size
     missing = count
     while position > 0:
         start = max(position - _BLOCK, 0)
         block = os.pread(descriptor, position - start, start)
-        # The end of the last line begins no other.
+        # No line begins after a newline at the end of the file.
         end = len(block) - 1 if position == size else len(block)
         while missing > 0 and (line_end := block.rfind(b"\n", 0, end)) >= 0:
             missing -= 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class WorkflowJournal(JournalFile):
-    """A file of many runs, which this process writes also for those that are measured on other machines."""
+    """A file of many runs. This process writes all of it, also the runs that are measured on other machines."""
 
     def __init__(
         self,
@@ -31,25 +31,25 @@ class WorkflowJournal(JournalFile):
         measurements: list[str] | None,
         began: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """StoreError when the store cannot be written. Each time that a run is resumed begins another file.
+        """Create the file: another one each time the workflow is resumed. Raises StoreError if it cannot be written.
 
-        `began` is called with the number of each job that begins to run, in whichever thread its engine reports that.
+        `began` is called with the number of each job that begins to run, in the thread in which the engine reports it.
         """
         part = 1
         while os.path.exists(journal_path(store, f"{name}-{part}")):
             part += 1
         self._writer = _this_writer()
-        # In the shared part, so that readers know that the file will grow, also before its first run.
+        # In the shared header, so that readers know that the file will grow, even before its first run.
         shared = {**shared_header(measurements), "writer": self._writer}
         super().__init__(journal_path(store, f"{name}-{part}"), shared)
         self._order = threading.RLock()
-        self._held: list[Callable[[], None]] | None = None  # what is written later; None: at once
+        self._held: list[Callable[[], None]] | None = None  # delayed writes, see `hold`; None: write at once
         self._began = began
         self._run_ids: dict[int, str] = {}  # of the running attempts, by the number of their job
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Write what comes meanwhile at the end, in its order."""
+        """Delay what is to be written until the block ends; then write it in its order."""
         self._held = []
         try:
             yield
@@ -60,7 +60,7 @@ class WorkflowJournal(JournalFile):
                     write()
 
     def begin(self, run_id: str, header: Mapping[str, Any]) -> None:
-        """The header of a run; whoever measures it, the writer is this process."""
+        """Write the header of a run. Its writer is this process, also if another machine measures the run."""
         with self._order:
             if self._held is not None:
                 self._held.append(lambda: self.begin(run_id, header))
@@ -81,18 +81,18 @@ class WorkflowJournal(JournalFile):
         self._began(number)
 
     def forget(self, number: int) -> None:
-        """A new attempt at a job starts, or the last one has ended."""
+        """Forget the run of a job's last attempt: it has ended, or a new attempt starts."""
         self._run_ids.pop(number, None)
 
     def end_lost(self, task: Task) -> Record:
-        """Write the record of a task that its engine lost, with what was seen of it, and return it."""
+        """Write the record of a task that its engine lost, with what was measured so far, and return it."""
         run_id = self._run_ids.get(task.number)
         if run_id is None:
             return unmeasured_record(task, Outcome(Status.LOST), self)
         journal = read_journal(self.path, RunLocation(run_id))
         if journal.record is not None:
             return journal.record
-        # The store is dear to import, and few runs lose a task.
+        # The store is slow to import, and few runs lose a task.
         from jobmeter.store.index.unfinished import record_so_far
 
         record = record_so_far(journal, Status.LOST)
@@ -103,7 +103,7 @@ class WorkflowJournal(JournalFile):
 def _this_writer() -> dict[str, Any]:
     writer: dict[str, Any] = {"pid": os.getpid(), "host": os.uname().nodename}
     try:
-        # Pids are reused: with its start time it is known later whether this process still lives.
+        # Pids are reused: only with its start time can it be checked later whether this process still runs.
         writer["start"] = read_stat(THIS_MACHINE, os.getpid()).start
     except (OSError, ValueError):
         pass  # no /proc here

@@ -12,7 +12,7 @@ from jobmeter.workflow.task_log import StartedTask
 
 
 class LeftTasks:
-    """Those that were started on the engine that is used now."""
+    """The tasks of a killed runner that were started on the engine that is used now."""
 
     def __init__(self, tasks: Sequence[StartedTask], engine: str, before: Sequence[Attempt]) -> None:
         """`engine` is the name of the engine, `before` are the attempts of earlier runners."""
@@ -22,7 +22,7 @@ class LeftTasks:
     def recover(
         self, engine: Engine, wanted: Callable[[StartedTask], bool], warn: Callable[[str], None]
     ) -> list[StartedTask]:
-        """Have the engine end those that are not wanted, and adopt the others: these are returned."""
+        """Have the engine end the tasks that are not wanted and adopt the others; return those it adopted."""
         if not self._tasks:
             return []
         recovered = engine.recover(
@@ -42,7 +42,7 @@ class LeftTasks:
 
 
 def is_wanted(task: StartedTask, job: Job | None, done: frozenset[int]) -> bool:
-    """Whether the end of a task that was left would be the end of the job as it is now."""
+    """Whether the result of a task is still of use: its job is not done, has not changed, and all it needs is done."""
     if job is None or job.number in done:
         return False
     return done.issuperset(job.blocked_by) and task.fingerprint == fingerprint(job)

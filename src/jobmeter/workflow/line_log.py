@@ -13,10 +13,10 @@ from jobmeter.store_access import access_like, open_or_create
 
 
 class LineLog:
-    """Append only; any thread may."""
+    """An append-only file of JSON objects, one a line. Any thread may append."""
 
     def __init__(self, path: str, flags: int = 0) -> None:
-        """StoreError when it cannot be written."""
+        """Open the file, created if missing. Raises StoreError if it cannot be opened."""
         try:
             access = access_like(os.path.dirname(path))
             self._descriptor = open_or_create(path, access, os.O_WRONLY | os.O_APPEND | flags)
@@ -24,12 +24,12 @@ class LineLog:
             raise StoreError(f"{path}: {error.strerror}") from None
 
     def append(self, entry: dict[str, Any]) -> None:
-        """OSError when it cannot be written."""
-        # In one piece, so that lines of several threads stay whole.
+        """Append an object as one line. Raises OSError if it cannot be written."""
+        # With a single write, so that lines of several threads do not mix.
         os.write(self._descriptor, encode(entry))
 
     def sync(self) -> None:
-        """Have what was written survive a crash of the machine."""
+        """Call fsync, so that what was written survives a crash of the machine."""
         try:
             os.fsync(self._descriptor)
         except OSError:
@@ -40,7 +40,10 @@ class LineLog:
 
 
 def read_lines(path: str) -> Iterator[dict[str, Any]]:
-    """The objects of a file, none if there is no such file; what is torn or damaged is left out."""
+    """The objects of a file, none if it does not exist; lines that are incomplete or damaged are left out.
+
+    Raises StoreError if the file cannot be read.
+    """
     try:
         with open(path, "rb") as file:
             lines = file.readlines()

@@ -1,4 +1,4 @@
-"""What happens to the jobs of a workflow while it runs, for those who listen."""
+"""Callbacks for what happens to the jobs of a workflow while it runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Running(NamedTuple):
 
 
 class Listener:
-    """Called when something happens, in the runner's thread. Override what you want to know."""
+    """Its methods are called in the runner's thread, when something happens. Override those that you need."""
 
     def started(self, running: Running) -> None: ...
     def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None: ...

@@ -21,11 +21,11 @@ class Retry(NamedTuple):
     exit_codes: frozenset[int] = frozenset()
     memory_factor: float = 1.5
     runtime_factor: float = 1.5
-    later_factor: float | None = None  # of both, from the third attempt on; None: the same
+    later_factor: float | None = None  # replaces both from the third attempt on; None: they stay
 
 
 class FailureRule(NamedTuple):
-    """What happens after some exit codes: a script that repairs what was wrong, and another attempt."""
+    """What happens after certain exit codes: a recovery script may run, and the job is tried again."""
 
     exit_codes: frozenset[int]
     matches_all: bool  # every exit code but 0
@@ -41,7 +41,7 @@ class UserData(NamedTuple):
 
 
 def data_reference(name: str) -> str:
-    """What stands in a command for the file of user data, whose path each run has its own of."""
+    """The placeholder in a command for the path of user data, which is different in each run."""
     return f"${{user_data.{name}}}"
 
 
@@ -54,7 +54,7 @@ class Job(NamedTuple):
     command: list[str]  # what is executed
     script: str  # the command as a person wrote it, parameters filled in
     directory: str  # absolute
-    environment: dict[str, str]  # what is added to jobmeter's own
+    environment: dict[str, str]  # variables that are added to jobmeter's own
     requirement: Requirement
     gpus: int
     requirement_name: str | None
@@ -64,18 +64,18 @@ class Job(NamedTuple):
     retry: Retry
     priority: int
     labels: dict[str, str]  # the spec's labels and the job's parameters
-    container: dict[str, Any] | None  # at least `image`; `volumes` is the same as `mounts` and comes as that
-    runs_after_failure: bool = False  # once all it waits for have ended, however they ended
+    container: dict[str, Any] | None  # has at least `image`; `volumes` of the spec are in `mounts`
+    runs_after_failure: bool = False  # it starts once all it waits for have ended, however they ended
     failure_rules: tuple[FailureRule, ...] = ()  # the first that matches counts
     input_data: tuple[str, ...] = ()  # names of user data
     output_data: tuple[str, ...] = ()
-    initial_data: str = ""  # what the spec says for the data that it reads, as one text
+    initial_data: str = ""  # the values that the spec gives to its input data, as JSON text
     heeds_sigterm: bool = True  # False: it is killed at once when it has to end
-    rank: tuple[float, ...] = ()  # of jobs of one priority, the smallest goes first
+    rank: tuple[float, ...] = ()  # of jobs with equal priority, the one with the smallest rank goes first
     is_action: bool = False  # a command of an action, not a job of the spec
     num_nodes: int = 1
-    scheduler: str | None = None  # how nodes for it are requested
-    custom: Mapping[str, float] = {}  # resources that a cluster has names of its own for
+    scheduler: str | None = None  # the name of the scheduler that requests nodes for it
+    custom: Mapping[str, float] = {}  # amounts of resources that only the cluster defines, by name
 
 
 class Monitor(NamedTuple):
@@ -95,7 +95,7 @@ class NodeRequests(NamedTuple):
     allocations: tuple[dict[str, Any], ...] = ()  # actions that request nodes
 
     def fields(self) -> list[str]:
-        """The fields of a spec that these are from."""
+        """The names of the fields of the spec that request nodes."""
         named = {
             "slurm_schedulers": self.schedulers,
             "slurm_defaults": self.defaults,
@@ -122,11 +122,11 @@ class Plan(NamedTuple):
 
 
 def load_plan(path: str) -> Plan:
-    """The plan for the spec in a file. UsageError, in one line that says where, for everything that is wrong with it.
+    """The plan for the spec in a file. Raises UsageError with a line for each problem, which says where it is.
 
     The file is YAML, JSON, JSON5, TOML or KDL, by its extension. Nothing is started and nothing written.
     """
-    # pydantic takes longer to import than everything else here, and those who only need the types need it not.
+    # pydantic takes longer to import than everything else here; a module that only needs the types must not load it.
     from jobmeter.workflow.spec.plan.planning import make_plan
     from jobmeter.workflow.spec.read.loading import collecting_nothing, read_document
 
@@ -135,14 +135,14 @@ def load_plan(path: str) -> Plan:
 
 
 def check_fit(jobs: Iterable[Job], capacity: Capacity) -> None:
-    """UsageError when a job requests more than one job may have, and so could never start."""
+    """Raise UsageError if a job requests more than one job may have, and so could never start."""
     most = capacity.most()
     for job in jobs:
         excess, limit = _misfit(job, most)
         if excess:
             raise UsageError(
                 f"job {job.name!r} requests {excess}, and {limit}: it can never start. "
-                "Request less, or say with --cpus, --memory or --gpus what may be given out."
+                "Request less, or raise the limit with --cpus, --memory or --gpus."
             )
         for name, amount in job.custom.items():
             most_custom = amount if capacity.custom is None else capacity.custom.get(name, 0.0)
@@ -152,12 +152,12 @@ def check_fit(jobs: Iterable[Job], capacity: Capacity) -> None:
 
 
 def _misfit(job: Job, most: Requirement) -> tuple[str, str]:
-    """What the job requests too much, and what there is; both empty when it fits."""
+    """The amount that is too large and the limit, in words; both empty if the job fits."""
     cpus, memory_bytes = job.requirement.cpus, job.requirement.memory_bytes
     if cpus is not None and most.cpus is not None and cpus > most.cpus:
         return f"{cpus:g} cpus", _there_are(most.cpus)
     if memory_bytes is not None and most.memory_bytes is not None and memory_bytes > most.memory_bytes:
-        # Both in words of the same length would read `32 GiB, and there are 32 GiB` for a byte too much.
+        # Rounded, a request that is one byte too large would read `32 GiB, and there are 32 GiB`.
         requested, limit = units.text(memory_bytes, "bytes"), units.text(most.memory_bytes, "bytes")
         if requested == limit:
             requested, limit = f"{memory_bytes:,} bytes", f"{most.memory_bytes:,} bytes"

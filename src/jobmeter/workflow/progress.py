@@ -1,4 +1,4 @@
-"""How far a workflow that is being run is: looked at from beside it, often, and without counting anything twice."""
+"""The progress of a workflow that this process runs, read from another thread. Each attempt is counted only once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jobmeter.workflow.listener import Running
 from jobmeter.workflow.run import WorkflowRun
 
 _COST = 0.01
-"""Of the time, at most this share goes into the forecast: of many jobs it is made less often."""
+"""At most this share of the time is spent on the forecast: with many jobs it is made less often."""
 
 _Item = TypeVar("_Item")
 
 
 class JobView(NamedTuple):
-    """A job that runs, and what it uses just now; None where that is not known."""
+    """A running job and what it uses at the moment; None where that is not known."""
 
     name: str
     attempt: int
@@ -44,23 +44,23 @@ class JobView(NamedTuple):
 
 
 class View(NamedTuple):
-    """One look."""
+    """The progress at one moment."""
 
     counts: dict[str, int]  # completed, running, waiting; queued, failed, blocked and cancelled where there are any
     jobs: int
     seconds: float
     seconds_left: float | None
-    running: list[JobView]  # that which began first is first
+    running: list[JobView]  # the job that began first comes first
     stopping: bool
 
     @property
     def settled(self) -> int:
-        """How many jobs nothing more comes of."""
+        """How many jobs are settled: done, cancelled, failed or blocked."""
         return self.jobs - self.counts["waiting"] - self.counts[Status.RUNNING] - self.counts.get("queued", 0)
 
 
 class Progress:
-    """Looks at a run from another thread. `done` is the number of jobs that were done before it began."""
+    """Reads the progress of a run from another thread. `done` is the number of jobs that were done before it began."""
 
     def __init__(self, run: WorkflowRun, done: int) -> None:
         self._run = run
@@ -70,7 +70,7 @@ class Progress:
         self._seen = 0
         self._completed = 0
         self._failed = self._cancelled = 0
-        self._unsuccessful: dict[int, str] = {}  # of jobs that may be tried again
+        self._unsuccessful: dict[int, str] = {}  # job → the status of its last attempt, while it may be tried again
         self._pace = Pace()
         self._busy_seconds = 0.0
         self._left: float | None = None
@@ -93,8 +93,8 @@ class Progress:
         )
 
     def _count(self) -> None:
-        """Take in what ended since the last look."""
-        # Asked before the attempts are read: what is settled now has its last attempt among them.
+        """Count the attempts that ended since the last call."""
+        # Checked before the attempts are read: the last attempt of a job that is settled by now is then among them.
         settled = [number for number in self._unsuccessful if self._run.scheduler.is_settled(number)]
         attempts = self._run.attempts
         while self._seen < len(attempts):
@@ -140,12 +140,12 @@ class Progress:
 
 
 def copied(items: Collection[_Item]) -> list[_Item]:
-    """A list of what another thread may be changing."""
+    """A copy of a collection that another thread may be changing."""
     while True:
         try:
             return list(items)
         except RuntimeError:
-            continue  # it was changed just then
+            continue  # it changed while it was copied
 
 
 def _job_view(running: Running, levels: Mapping[str, Value], seconds: float) -> JobView:

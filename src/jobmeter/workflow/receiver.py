@@ -1,4 +1,4 @@
-"""What happens while a workflow runs, and how it comes from the threads of its engine to that of its runner."""
+"""The events of a running workflow, and how they get from the threads of the engine to the thread of the runner."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Stop(NamedTuple):
 
 
 Event = Union[Ended, Stop, CancelJob, Exception]
-"""An exception is what broke the engine."""
+"""What the runner's thread handles. An exception is the error that broke the engine."""
 
 
 class EventReceiver:
-    """Takes what the engine reports. Ends wait in a queue for the runner's thread."""
+    """Receives what the engine reports. The ends of tasks wait in a queue for the runner's thread."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class EventReceiver:
         try:
             self._tasks.add(task, token)
         except OSError as error:
-            # As with the journal, a disk that is full is no reason not to run the job.
+            # As with the journal, a full disk is no reason not to run the job.
             self.warn(f"if this runner is killed, `workflow resume` will not find its jobs: {error.strerror}")
 
     def ended(self, ended: Ended) -> None:

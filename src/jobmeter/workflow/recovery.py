@@ -1,4 +1,4 @@
-"""What becomes of a job that failed: another attempt, with more of what it lacked, or none."""
+"""Whether a job that failed gets another attempt, and how much more of what it lacked that attempt requests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def next_attempt(
     met_own_limit: bool = True,
     retries_elsewhere: bool = False,
 ) -> Requirement | None:
-    """What the next attempt requests; None when the job is given up.
+    """What the next attempt requests; None if the job is given up.
 
-    `requirement` is that of the attempt that ended, `peak_bytes` what it was seen to use. No more is requested than
-    one task may have, and a job that had all of it and still lacked it is not tried again. One that ran out of memory
-    under a limit that is not its own gains nothing by requesting more. One that was lost with its machine is tried
-    again if there are others.
+    `requirement` is that of the attempt that ended, `peak_bytes` its peak of memory. The next attempt requests no more
+    memory than one task may have; a job that requested all of that and still ran out is not tried again. A job that ran
+    out of memory under a limit that is not its own gains nothing by requesting more, and requests the same. A job that
+    was lost with its machine is tried again if the engine can run it on another one (`retries_elsewhere`).
     """
     retry = job.retry
     if attempt > retry.times:
@@ -57,7 +57,7 @@ def _with_more_memory(
     requested = requirement.memory_bytes
     used = max(requested or 0, peak_bytes or 0)
     if requested is not None and used < requested * _AT_THE_LIMIT:
-        used = requested  # the container runtime's own start is in the peak
+        used = requested  # the peak includes the start of the container runtime itself
     if not used:
         return requirement
     next_bytes = math.ceil(used * factor)

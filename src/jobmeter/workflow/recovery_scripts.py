@@ -1,4 +1,4 @@
-"""The scripts of failure handlers that run just now, each for an attempt that failed."""
+"""The scripts of failure handlers that are running, each for an attempt that failed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Recovery(NamedTuple):
 
 
 class RecoveryScripts:
-    """Each runs as a job of its own, with a number that no other job has."""
+    """The running scripts. Each runs as a job, with a number that no other job has."""
 
     def __init__(self, task_maker: TaskMaker, last_number: int) -> None:
-        """`last_number` is the highest that a job of the workflow has, or had."""
+        """`last_number` is the highest number that a job of the workflow has, or had."""
         self._task_maker = task_maker
         self._last_number = last_number
         self._recoveries: dict[int, Recovery] = {}  # by the number of the script
 
     def begin(self, script: str, failed: Running, attempt: Attempt) -> tuple[Running, Task]:
-        """The script as a job that runs, and its task, which is to be started."""
+        """Register a script; return it as a running job, and its task, which the caller starts."""
         number = self._last_number + failed.job.number
         job = recovery_job(failed.job, script, number)
         task = self._task_maker.recovery_task(job, failed.job, failed.attempt, attempt.outcome.shell_code or 0)
@@ -37,7 +37,7 @@ class RecoveryScripts:
         return Running(job, failed.attempt, time.monotonic(), job.requirement), task
 
     def end(self, number: int) -> Recovery | None:
-        """What the script of this number ran for; None when it is no script."""
+        """Remove the script of this number and return what it ran for; None if the number is not that of a script."""
         return self._recoveries.pop(number, None)
 
     def of_job(self, number: int) -> list[int]:

@@ -31,9 +31,9 @@ _NO_CURVES = (
 )
 _MEAN = {CPU.key: "cpu_mean_percent", MEMORY.key: "memory_mean_bytes"}
 _LITTLE = 0.1
-"""Hours of a core, or a GiB; of less the seconds are shown."""
+"""Core-hours or GiB-hours; smaller amounts are shown in seconds."""
 _CHAIN = 12
-"""Jobs of the critical path that are named; of a longer one those in the middle are counted."""
+"""How many jobs of the critical path are named; in a longer path, those in the middle are only counted."""
 
 
 class Written(NamedTuple):
@@ -47,9 +47,9 @@ class Written(NamedTuple):
 def draw_report(
     directory: RunDirectory, location: str, runs: Collection[str], warn: Callable[[str], None]
 ) -> Written | None:
-    """Write the report of these runs to `plots.html` of the directory, as `generate_plots` requests it.
+    """Write the report of these runs to `plots.html` in the directory of the run, as `generate_plots` requests.
 
-    The workflow is over: whatever goes wrong is a warning of one line, and no failure of it.
+    The workflow is over: if something goes wrong, there is only a warning of one line, and None is returned.
     """
     path = f"{directory.path}/plots.html"
     try:
@@ -64,7 +64,10 @@ def draw_report(
 
 
 def write_report(path: str, store: Store, directory: RunDirectory, runs: Collection[str] | None = None) -> Written:
-    """Write the report of a run of a workflow; with `runs`, of these attempts alone. OSError when it cannot be."""
+    """Write the report of a run of a workflow; with `runs`, only of these attempts.
+
+    Raises OSError if it cannot be written, JobmeterError if no job was run.
+    """
     from jobmeter.report.plot.curves import curves_of
     from jobmeter.report.workflow.page import report_page
     from jobmeter.store import Selection
@@ -84,7 +87,7 @@ def write_report(path: str, store: Store, directory: RunDirectory, runs: Collect
 
 
 def workflow_report(stored: StoredWorkflow, *, has_curves: bool = True) -> WorkflowReport:
-    """What the page shows, without curves."""
+    """What the page shows, except the curves."""
     plan, attempts = restored_plan(stored), stored.attempts
     status = stored.status()
     start = min((parse_moment(each.started).timestamp() for each in attempts), default=0.0)
@@ -164,7 +167,8 @@ def _figures(
     sums = totals(stored.attempts)
     counts = stored.status().counts
     failures = sum(counts.get(status, 0) for status in FAILED)
-    retries = len(stored.attempts) - sum(bool(job.attempts) for job in jobs)
+    # Not of `stored.attempts`: these also have runs of recovery scripts, and of jobs that the spec no longer has.
+    retries = sum(max(len(job.attempts) - 1, 0) for job in jobs)
     over = sum(any(usage.over for usage in (job.cpu, job.memory, job.runtime)) for job in jobs)
     figures: list[tuple[str, str | None]] = [
         ("jobs", f"{counts.get('completed', 0):,} of {len(jobs):,} completed"),
@@ -182,7 +186,7 @@ def _figures(
 
 
 def _hours(unit: str, used: float | None, requested: float | None) -> tuple[str, str | None]:
-    """`core-hours` with what was used of what was requested; of very little the seconds."""
+    """`core-hours`, with what was used and what was requested; very small amounts as `core-seconds`."""
     if used is None:
         return f"{unit}-hours", None
     name, by = ("hours", 1.0) if max(used, requested or 0.0) >= _LITTLE else ("seconds", 3600.0)
@@ -204,7 +208,7 @@ def _chain_text(names: Sequence[str], seconds: Sequence[float]) -> str:
 
 
 def _loads(stored: StoredWorkflow, start: float) -> list[Load]:
-    """What all attempts together requested and used over time; only of what some job requested or was measured."""
+    """What all attempts together requested and used over time, of each resource that a job requested or used."""
     capacity = stored.plan.get("capacity", {})
     loads = []
     for title, resource, figure in (("CPU", CPU, "cpu_mean_percent"), ("Memory", MEMORY, "memory_peak_bytes")):

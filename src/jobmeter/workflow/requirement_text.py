@@ -9,7 +9,7 @@ from jobmeter.units import text
 
 
 def requirement_in_words(requirement: Requirement) -> str:
-    """`4 cpus, 8 GiB, 10m`; empty for one that requests nothing."""
+    """`4 cpus, 8 GiB, 10m`; empty if nothing is requested."""
     words = []
     if requirement.cpus is not None:
         words.append(f"{requirement.cpus:g} cpu{'s' * (requirement.cpus != 1)}")
@@ -23,5 +23,5 @@ def requirement_in_words(requirement: Requirement) -> str:
 
 
 def duration_in_words(seconds: float) -> str:
-    """`10m`, `2h`, `30 s`: as people write what they request, without the zeros of a figure that was measured."""
+    """`10m`, `2h`, `30 s`: as people write a request, without the zeros that a measured figure has."""
     return re.sub(r"(?: 0[hms])+$|\.00(?= s$)", "", text(seconds, "seconds"))

@@ -1,4 +1,4 @@
-"""Room that is held back for the job that is first in line and does not fit yet. Pure: amounts and times in and out."""
+"""Reserves room for the job that is first in line and does not fit yet. Pure: amounts and times in and out."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from jobmeter.engines.contract import Capacity
 
 _HAIR = 1e-9
-"""Ten jobs of 0.1 CPUs fit one, whatever binary fractions say."""
+"""The tolerance for rounding errors: ten jobs of 0.1 CPUs fit one CPU."""
 
 
 class Amounts(NamedTuple):
-    """What a job occupies, or what is free; infinity where nothing bounds it."""
+    """What a job occupies, or what is free; infinity where there is no limit."""
 
     cpus: float
     memory_bytes: float
@@ -26,7 +26,7 @@ class Amounts(NamedTuple):
         return Amounts(*(mine - theirs for mine, theirs in zip(self, other)))
 
     def cover(self, needed: Amounts) -> bool:
-        """Whether a job that needs so much fits."""
+        """Whether a job that needs these amounts fits."""
         return (
             needed.cpus <= self.cpus + _HAIR
             and needed.memory_bytes <= self.memory_bytes
@@ -42,7 +42,7 @@ def free_amounts(capacity: Capacity) -> Amounts:
 
 
 class Occupied(NamedTuple):
-    """What a running job occupies, and until when: by the runtime it requests; None if it requests none."""
+    """What a running job occupies, and until when, by the runtime it requests; None if it requests none."""
 
     amounts: Amounts
     until: float | None
@@ -52,19 +52,19 @@ class Reservation(NamedTuple):
     """What is held back for a job that does not fit yet."""
 
     begins: float | None  # when it fits, if running jobs take the runtime they request; None: not known
-    spare: Amounts  # what other jobs may occupy then, and so at any time, without delaying it
+    spare: Amounts  # what other jobs may occupy at that time, or any time, without delaying it
 
     def admits(self, needed: Amounts, runtime: float | None, now: float) -> bool:
-        """Whether another job can start now and not delay the one that waits."""
+        """Whether another job can start now without delaying the one that waits."""
         ends_before = self.begins is not None and runtime is not None and now + runtime <= self.begins
         return ends_before or self.spare.cover(needed)
 
 
 def reserve(needed: Amounts, free: Amounts, running: Iterable[Occupied], now: float) -> Reservation:
-    """The reservation of a job that needs so much, does not fit now, and is next.
+    """The reservation for a job that is next in line, and whose needs do not fit now.
 
-    A job that runs longer than it requests is taken to end now. Where the runtimes that were requested do not show
-    when there will be room, all that the job needs is held back, as far as it is free.
+    A job that has run longer than it requested is assumed to end now. If the requested runtimes do not show when there
+    will be room, all that the job needs is held back, as far as it is free.
     """
     ends = sorted((max(each.until, now), each.amounts) for each in running if each.until is not None)
     begins: float | None = None

@@ -1,4 +1,4 @@
-"""What became of a workflow."""
+"""The result of running a workflow."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from jobmeter.workflow.attempts import Attempt
 
 
 class Result(NamedTuple):
-    """What became of a workflow."""
+    """How a workflow ended."""
 
-    attempts: list[Attempt]  # of this time, in the order in which they ended
-    blocked: dict[int, int]  # job → the failed one it needs
+    attempts: list[Attempt]  # of this runner, in the order in which they ended
+    blocked: dict[int, int]  # job → the failed job that it needs
     not_begun: int
     stopped: bool
     wall_seconds: float

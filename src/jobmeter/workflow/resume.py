@@ -1,4 +1,4 @@
-"""What of a workflow need not run again."""
+"""Determines which jobs of a workflow need not run again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jobmeter.workflow.user_data import DataDirectory
 
 
 def fingerprint(job: Job) -> str:
-    """What shows whether a job is still the same: what it executes, where, and its input files as they are now."""
+    """A hash of what a job executes, where, and the state of its input files: it differs if the job has changed."""
     inputs = [[path, *_state(path)] for path in job.inputs]
     content: list[Any] = [without_shell(job.command), job.directory, job.environment, job.container, inputs]
     if job.initial_data:
@@ -40,11 +40,11 @@ def reasons_to_run(
     data: DataDirectory | None = None,
     user_data: Mapping[str, UserData] = {},
 ) -> dict[int, str]:
-    """Job → why it must run; those that are not in it are done.
+    """Job → why it must run; jobs that are absent are done.
 
-    One is done when its last attempt completed, its command and inputs are as they were then, its outputs
-    are there and newer than its inputs, and all it needs is done too, and was before it. User data that need not
-    outlive the workflow are made again when someone reads them again.
+    A job is done if its last attempt completed, its command and inputs have not changed since, its outputs exist and
+    are not older than its inputs, and all jobs that it needs are done, and started before it. Ephemeral user data are
+    made again if a job that reads them runs again.
     """
     last = latest(list(attempts))
     by_number = {job.number: job for job in jobs}
@@ -70,11 +70,11 @@ def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], j
         return f"{attempt.status} before"
     for number in job.blocked_by:
         if jobs[number].is_action:
-            continue  # what it does is not what the job is made from
+            continue  # the result of a job does not depend on what an action does
         if number in reasons:
             return f"{jobs[number].name} runs again"
         if last[number].started > attempt.started:
-            # The runner was stopped after the one and before the other.
+            # The runner was stopped after that job had run again, and before this one did.
             return f"{jobs[number].name} ran again"
     if attempt.fingerprint != fingerprint(job):
         return "its command or an input changed"
@@ -83,7 +83,10 @@ def _reason(job: Job, last: Mapping[int, Attempt], reasons: Mapping[int, str], j
 
 
 def _outdated(job: Job) -> str | None:
-    """Which input is newer than which output, in words; directories change with what is in them, and do not count."""
+    """Which input is newer than which output, in words; None if none is.
+
+    Directories do not count: they change with their content.
+    """
     inputs = [(time, path) for path in job.inputs if (time := _changed(path)) is not None]
     outputs = [(time, path) for path in job.outputs if (time := _changed(path)) is not None and path not in job.inputs]
     if not inputs or not outputs:
@@ -95,7 +98,7 @@ def _outdated(job: Job) -> str | None:
 
 
 def _changed(path: str) -> int | None:
-    """When a file was changed last; None if it is none."""
+    """When a regular file was last changed, in nanoseconds; None if the path is not that of a regular file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -106,7 +109,7 @@ def _changed(path: str) -> int | None:
 def _makers_needed(
     jobs: Sequence[Job], reasons: Mapping[int, str], data: DataDirectory, user_data: Mapping[str, UserData]
 ) -> dict[int, str]:
-    """Jobs that are done and must make user data once more: it is gone, and is kept, or read by a job that runs."""
+    """Jobs that are done but must make user data again: it is missing, and either kept or read by a job that runs."""
     read = {name for job in jobs if job.number in reasons for name in job.input_data}
     makers = {}
     for job in jobs:
@@ -118,7 +121,7 @@ def _makers_needed(
 
 
 def renumber(plan: Plan, numbers_before: Mapping[str, int]) -> Plan:
-    """The plan with the numbers its jobs had before; new ones get new numbers."""
+    """The plan with the numbers that its jobs had before; new jobs get new numbers."""
     following = max(numbers_before.values(), default=0) + 1
     numbers: dict[int, int] = {}
     for job in plan.jobs:
@@ -127,7 +130,7 @@ def renumber(plan: Plan, numbers_before: Mapping[str, int]) -> Plan:
         else:
             numbers[job.number] = following
             following += 1
-    moved: dict[int, tuple[int, ...]] = {}  # the jobs of a sweep share the tuple of those they wait for
+    moved: dict[int, tuple[int, ...]] = {}  # the jobs of a sweep share one `blocked_by` tuple
     jobs = []
     for job in plan.jobs:
         same = id(job.blocked_by)

@@ -1,4 +1,4 @@
-"""Runs a workflow: starts what may start, waits for what ends, tries again what may be, until nothing is left."""
+"""Runs a workflow: starts the jobs that may start, waits for them, retries failed ones, until none is left."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from jobmeter.workflow.task_maker import RunOptions, TaskMaker
 from jobmeter.workflow.warning import warn_once
 
 _SYNC = 1.0
-"""Seconds between two times that the journal is made to survive a crash of the machine."""
+"""Seconds between two fsyncs of the journal, with which it survives a crash of the machine."""
 
 
 class WorkflowRun:
-    """`run` it in one thread; `stop` may be called, and what runs looked at, from any."""
+    """One run of a workflow. `run` is called in one thread; `stop`, `cancel` and all that reads its state in any."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class WorkflowRun:
         warn: Callable[[str], None] = ignore,
         engine: Engine | None = None,
     ) -> None:
-        """`before` are attempts of an earlier time, `done` the jobs that need not run again.
+        """`before` are the attempts of earlier runners, `done` the jobs that need not run again.
 
-        `left` are tasks of a killed runner: the engine may still have those that were started on it.
+        `left` are tasks of a killed runner: the engine may still run those that were started on it.
         """
         self.plan = plan
         self.running: dict[int, Running] = {}
@@ -75,7 +75,7 @@ class WorkflowRun:
         self._left = LeftTasks(left, options.engine, before)
         self._jobs = {job.number: job for job in plan.jobs}
         self._tasks: dict[int, Task] = {}
-        # A task may have been started, and its runner killed before its header was written.
+        # A runner may be killed after it started a task and before it wrote its header: then only `left` has the task.
         tried_before = [(each.number, each.attempt) for each in left]
         self._attempt_numbers = AttemptNumbers(tried_before + [(each.number, each.attempt) for each in before])
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -87,13 +87,13 @@ class WorkflowRun:
         self._is_open = False
 
     def run(self) -> Result:
-        """Run to the end and return what became of it."""
+        """Run the workflow to its end and return the result."""
         began = time.monotonic()
         name = f"{self._directory.workflow}-{self._directory.run_id}"
         journal = WorkflowJournal(self._options.store, name, self._task_maker.measurements(), self._note_begin)
         try:
             with (
-                contextlib.closing(TaskLog(self._directory.tasks, self._options.engine)) as tasks,
+                contextlib.closing(self._open_task_log()) as tasks,
                 contextlib.closing(SettledLog(self._directory.settled)) as self._settled_log,
                 ControlPipe(self._directory.control, self._events.put),
             ):
@@ -106,11 +106,14 @@ class WorkflowRun:
         wall = time.monotonic() - began
         return Result(self.attempts, self.blocked, self.scheduler.waiting, self._stopped.is_set(), wall, peak)
 
+    def _open_task_log(self) -> TaskLog:
+        return TaskLog(self._directory.tasks, self._options.engine, self._options.engine_options)
+
     def _run_on_engine(self, journal: WorkflowJournal, tasks: TaskLog) -> int:
         self._engine.open(EventReceiver(journal, tasks, self._events, self._warn))
         self._is_open = True
         try:
-            # Lines of an adopted task must not be read beside those that its killed runner left.
+            # Readers must not see lines of an adopted task together with those that the killed runner wrote of it.
             with journal.hold():
                 for task in self._left.recover(self._engine, self._is_wanted, self._warn):
                     self._adopt(task)
@@ -122,11 +125,11 @@ class WorkflowRun:
             self._engine.close()
 
     def _run_all(self, journal: WorkflowJournal, tasks: TaskLog) -> int:
-        """Returns when nothing runs and nothing may start: how many ran at a time, at most."""
+        """Run jobs until none runs and none may start; return the largest number that ran at a time."""
         peak, synced = 0, time.monotonic()
         while True:
             if self._stopped.is_set():
-                # Not only when its turn comes: what ended meanwhile makes room, and would be followed by more.
+                # Do not wait for the Stop event: jobs that ended before it make room, and others would start there.
                 self.scheduler.stop()
             for job in self.scheduler.startable(time.monotonic()):
                 self._start(job, journal)
@@ -142,19 +145,19 @@ class WorkflowRun:
             self._take(event, journal)
 
     def _event_before(self, moment: float) -> Event | None:
-        """The next event; None when there is none until then."""
+        """The next event; None if there is none until `moment`."""
         try:
             return self._events.get(timeout=max(moment - time.monotonic(), 0.0))
         except queue.Empty:
             return None
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End the jobs that run and start no more; `at_once` skips SIGTERM. What is left can be resumed."""
+        """End the running jobs and start no more; `at_once` skips SIGTERM. The workflow can be resumed later."""
         self._stopped.set()
         self._events.put(Stop(at_once))
 
     def cancel(self, number: int) -> None:
-        """End one job, or do not start it. What needs it is blocked, and the rest goes on."""
+        """End one job, or do not start it. Jobs that need it are blocked, and the others go on."""
         self._events.put(CancelJob(number))
 
     @property
@@ -163,15 +166,15 @@ class WorkflowRun:
         return self._stopped.is_set()
 
     def levels(self) -> Mapping[int, Mapping[str, Value]]:
-        """What each running job uses just now."""
+        """What each running job uses at the moment."""
         return self._engine.levels() if self._is_open else {}
 
     def is_queued(self, running: Running) -> bool:
-        """Whether it waits in the queue of its engine."""
+        """Whether the attempt waits in the queue of the engine."""
         return self._engine.capabilities.has_queue and running.job.number not in self._began
 
     def began_at(self, running: Running) -> float:
-        """When it began to run (monotonic); on an engine without a queue that is when the engine got it."""
+        """When the attempt began to run (monotonic); if the engine has not reported that, when the engine got it."""
         return self._began.get(running.job.number, running.since)
 
     def _note_begin(self, number: int) -> None:
@@ -191,7 +194,7 @@ class WorkflowRun:
         return not self._stopped.is_set() and is_wanted(task, self._jobs.get(task.number), self._done)
 
     def _adopt(self, task: StartedTask) -> None:
-        """Take a task that runs already for one that we started. Its lines in our journal begin with its header."""
+        """Treat a task that already runs as one that we started. Its lines in our journal begin with its header."""
         job = self._jobs[task.number]
         self._left.remove_run(task, self._options.store, self._warn)
         self.scheduler.adopt(job.number, task.requirement, time.monotonic())
@@ -229,7 +232,7 @@ class WorkflowRun:
         elif not requests and (again := self._next_requirement(running, attempt)) is not None:
             self.scheduler.again(job.number, again)
         elif not requests and attempt.status == Status.CANCELLED:
-            self.scheduler.cancelled(job.number)  # with the whole workflow: what needs it only waits
+            self.scheduler.cancelled(job.number)  # with the whole workflow: jobs that need it wait
             self._note_settled(job.number, attempt.attempt, attempt.status, [None])
         elif not requests and (rule := self._failure_rule(running, attempt)) is not None:
             if rule.script is not None:
@@ -249,7 +252,7 @@ class WorkflowRun:
         return matching_rule(running.job, attempt.outcome, tries)
 
     def _start_recovery(self, script: str, running: Running, attempt: Attempt) -> None:
-        """Run the script of a failure handler; the job keeps its place, and what it requests, meanwhile."""
+        """Run the script of a failure handler; until it ends, the job keeps the room that its request occupies."""
         recovering, task = self._recovery_scripts.begin(script, running, attempt)
         number = recovering.job.number
         self.running[number], self._tasks[number] = recovering, task
@@ -257,7 +260,7 @@ class WorkflowRun:
         self._notify(self._listener.recovering, attempt, script)
 
     def _recovered(self, recovery: Recovery, script: Attempt) -> None:
-        """A recovery script has ended: if it succeeded, the job is tried again."""
+        """Handle the end of a recovery script: if it succeeded, the job is tried again."""
         number = recovery.running.job.number
         requests = self._cancelling.pop(number, [])
         if script.status == Status.COMPLETED and not requests and not self._stopped.is_set():
@@ -267,7 +270,7 @@ class WorkflowRun:
         self._give_up(recovery.attempt, why, requests)
 
     def _give_up(self, attempt: Attempt, why: str | None, requests: Sequence[str]) -> None:
-        """A job failed for good, or was cancelled on request: what needs it is blocked."""
+        """Settle a job that failed for good or was cancelled on request: jobs that need it are blocked."""
         if requests and attempt.status == Status.CANCELLED:
             why = "cancelled on request"
         blocked = self.scheduler.failed(attempt.number)
@@ -278,7 +281,7 @@ class WorkflowRun:
             self._notify(self._listener.blocked, self._jobs[number], self._jobs[by])
 
     def _cancel(self, event: CancelJob, journal: WorkflowJournal) -> None:
-        """Cancel one job, wherever it is on its way."""
+        """Cancel one job, whether it waits, runs or is being recovered. If it is settled, only answer the request."""
         number = event.number
         scripts = self._recovery_scripts.of_job(number)
         if number in self.running or scripts:
@@ -295,7 +298,7 @@ class WorkflowRun:
             self._give_up(attempt, None, [event.request])
 
     def _never_started(self, job: Job, journal: WorkflowJournal) -> Attempt:
-        """The attempt, which is journalled too, of a job that was cancelled while it waited."""
+        """Write to the journal, and return, the attempt of a job that was cancelled while it waited."""
         number = self._attempt_numbers.begin(job.number)
         waiting = Running(job, number, time.monotonic(), self.scheduler.requirement(job.number))
         record = unmeasured_record(self._task(waiting), Outcome(Status.CANCELLED), journal)
@@ -303,7 +306,7 @@ class WorkflowRun:
         return of_record(record)
 
     def _note_settled(self, number: int, attempt: int, status: str, requests: Sequence[str | None]) -> None:
-        """Nothing more comes of a job; None is no request."""
+        """Log that a job is settled, with a line for each request to cancel it; None stands for no request."""
         for request in requests:
             try:
                 self._settled_log.add(SettledJob(number, attempt, status, request))
@@ -311,7 +314,7 @@ class WorkflowRun:
                 self._warn(f"{self._directory.settled}: {error.strerror}")
 
     def _next_requirement(self, running: Running, attempt: Attempt) -> Requirement | None:
-        """What the next attempt requests; None when there is none."""
+        """What the next attempt requests; None if there is no next attempt."""
         if self._stopped.is_set():
             return None
         return next_attempt(
@@ -328,5 +331,5 @@ class WorkflowRun:
     def _notify(self, listener: Callable[..., None], *what: object) -> None:
         try:
             listener(*what)
-        except Exception as error:  # noqa: BLE001 - whoever listens must not stop the work
+        except Exception as error:  # noqa: BLE001 - an error of a listener must not stop the work
             self._warn(f"progress cannot be shown: {type(error).__name__}: {error}")

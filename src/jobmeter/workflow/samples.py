@@ -1,4 +1,4 @@
-"""The database that a workflow with `granularity: time_series` leaves: its jobs and their samples, beside its logs."""
+"""The database that a workflow with `granularity: time_series` writes next to its logs: its jobs and their samples."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FILE = "resources.db"
 
 
 def write_samples(directory: RunDirectory, store: str, warn: Callable[[str], None]) -> str | None:
-    """Write `resources.db` of the directory, and return its path.
+    """Write `resources.db` in the directory of the run, and return its path.
 
-    The workflow is over: whatever goes wrong is a warning of one line, and no failure of it.
+    The workflow is over: if something goes wrong, there is only a warning of one line, and None is returned.
     """
     path = f"{directory.path}/{FILE}"
     try:

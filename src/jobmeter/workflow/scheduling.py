@@ -1,6 +1,6 @@
-"""Which job starts next: of those that are unblocked, the one that matters most. Starts nothing itself.
+"""Selects the job that starts next: the unblocked job with the highest priority. Starts nothing itself.
 
-If that one does not fit, room is held back for it: others may overtake it only if they do not delay it.
+If that job does not fit, room is reserved for it: others may overtake it only if they do not delay it (backfilling).
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from jobmeter.workflow.reservation import Amounts, Occupied, free_amounts, reser
 
 
 class Blocked(NamedTuple):
-    """A job that will not run, and the one it needs that failed."""
+    """A job that will not run, and the failed job that it needs."""
 
     number: int
     by: int
 
 
 class _Shape(NamedTuple):
-    """What jobs request that are alike: of these, the first in line is the only one to look at."""
+    """What jobs of the same shape request: of these, only the first in line has to be considered."""
 
     amounts: Amounts
     runtime: float | None
 
 
 class Scheduler:
-    """Keeps what is ready, what runs and what is free."""
+    """Keeps track of the jobs that are ready, the jobs that run, and what is free."""
 
     def __init__(self, jobs: Sequence[Job], capacity: Capacity, done: Collection[int] = ()) -> None:
         """`done` are the numbers of jobs that need not run."""
         self._jobs = {job.number: job for job in jobs}
         self._dependants = dependants(jobs)
-        self._requirements: dict[int, Requirement] = {}  # of attempts that request other than the job
+        self._requirements: dict[int, Requirement] = {}  # of the next attempt, if not that of the job
         self._free = free_amounts(capacity)
-        # A job that requests nothing is taken to keep one CPU busy, or what there is if that is less.
+        # A job that requests no CPUs is assumed to use one, or all there is if that is less.
         self._usual_cpus = min(1.0, self._free.cpus)
         self._held: dict[int, Occupied] = {}
         self._done = set(done)
         self._settled = set(done)  # done, cancelled, failed or blocked
         self._stopped = False
-        # By what they take, so that finding one that fits does not mean to look at each.
+        # Grouped by shape, so that not every job has to be checked to find one that fits.
         self._ready: dict[_Shape, list[tuple[int, tuple[float, ...], int]]] = {}
         self._needs = {
             job.number: sum(number not in self._done for number in job.blocked_by)
@@ -62,11 +62,11 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """How many have neither begun nor been given up."""
+        """How many jobs neither run nor are settled."""
         return len(self._jobs) - len(self._settled) - len(self._held)
 
     def is_settled(self, number: int) -> bool:
-        """Whether nothing more comes of a job: it is done, cancelled, failed or blocked."""
+        """Whether a job is done, cancelled, failed or blocked, so that it will not start again."""
         return number in self._settled
 
     def requirement(self, number: int) -> Requirement:
@@ -80,7 +80,7 @@ class Scheduler:
         return Amounts(cpus, requirement.memory_bytes or 0, self._jobs[number].gpus)
 
     def startable(self, now: float) -> Iterator[Job]:
-        """Jobs to start now, a time of any clock; they count as running from here on."""
+        """Yield the jobs to start at `now`, a time of any clock; each counts as running from then on."""
         while not self._stopped and (shape := self._next_shape(now)) is not None:
             *_, number = heapq.heappop(self._ready[shape])
             if not self._ready[shape]:
@@ -89,13 +89,13 @@ class Scheduler:
             yield self._jobs[number]
 
     def adopt(self, number: int, requirement: Requirement, now: float) -> None:
-        """A job that is ready runs already, whether it fits or not."""
+        """Count a ready job as running, whether it fits or not: its task already runs."""
         self._unready(number)
         self._requirements[number] = requirement
         self._hold(number, self._shape(number), now)
 
     def again(self, number: int, requirement: Requirement) -> None:
-        """The attempt that ran is over; another waits, with a requirement of its own."""
+        """Make a job ready again after an attempt has ended; the next attempt has this requirement."""
         self._release(number)
         self._requirements[number] = requirement
         self._make_ready(number)
@@ -108,12 +108,12 @@ class Scheduler:
             self._need_no_more(dependant)
 
     def cancelled(self, number: int) -> None:
-        """It was ended and has not failed: what needs it only waits."""
+        """Settle a job that was ended but has not failed: jobs that need it wait, and are not blocked."""
         self._release(number)
         self._settled.add(number)
 
     def failed(self, number: int) -> list[Blocked]:
-        """Give a job up, whether it runs or waits, and all that needs it; these are returned."""
+        """Give up a job, whether it runs or waits, and all jobs that need it; return the latter."""
         if number in self._held:
             self._release(number)
         elif self._needs[number] == 0:
@@ -135,18 +135,18 @@ class Scheduler:
         return blocked
 
     def _need_no_more(self, dependant: int) -> None:
-        """One of the jobs that it waits for has ended."""
+        """Count down the jobs that `dependant` waits for: one of them has ended."""
         if dependant in self._needs:
             self._needs[dependant] -= 1
             if self._needs[dependant] == 0 and dependant not in self._settled:
                 self._make_ready(dependant)
 
     def stop(self) -> None:
-        """Start no more, also of what becomes ready from here on."""
+        """Start no more jobs, not even those that become ready later."""
         self._stopped = True
 
     def _next_shape(self, now: float) -> _Shape | None:
-        """The shape of the job that starts next: the first in line, else one that does not delay it."""
+        """The shape of the job that starts next: the first in line, else one that does not delay it, or None."""
         if not self._ready:
             return None
         in_line = {shape: heap[0] for shape, heap in self._ready.items()}
@@ -172,7 +172,7 @@ class Scheduler:
             del self._ready[shape]
 
     def _place(self, number: int) -> tuple[int, tuple[float, ...], int]:
-        """Where in the line a job is: the least is first."""
+        """The sort key of a job in the line: the smallest is first."""
         job = self._jobs[number]
         return -job.priority, job.rank, number
 

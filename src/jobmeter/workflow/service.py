@@ -1,7 +1,7 @@
-"""The one way to run a workflow, for every command and for the Python API.
+"""Runs workflows, for all commands and for the Python API.
 
-`prepare_run` or `prepare_resume` checks everything and starts nothing; `claim` makes this process the one that runs it;
-`execute` runs it to the end.
+`prepare_run` or `prepare_resume` checks everything and starts nothing; `claim` makes this process the runner of the
+workflow; `execute` runs it to its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jobmeter.workflow.attempts import Attempt
 from jobmeter.workflow.auto_size import sized_plan
 from jobmeter.workflow.cluster_watch import ClusterWatch, check_watchable, watching
 from jobmeter.workflow.containers import container_runtimes
-from jobmeter.workflow.directory import RunDirectory, StoredPlan, find_run, new_run, run_ids
+from jobmeter.workflow.directory import RunDirectory, StoredPlan, find_run, new_run, run_ids, storable_options
 from jobmeter.workflow.history import attempts_of
 from jobmeter.workflow.inputs import check_inputs
 from jobmeter.workflow.listener import Listener
@@ -47,18 +47,18 @@ class WorkflowOptions(NamedTuple):
     store: str
     engine: str | None = None  # None: local; for a run that is resumed, the engine it was run on
     engine_options: Mapping[str, str] = {}
-    cpus: float | None = None  # bounds; None: what the engine has
+    cpus: float | None = None  # upper limits for all jobs together; None: what the engine has
     memory_bytes: int | None = None
     gpus: int | None = None
     enforce: bool = False
     monitoring: bool = True
     redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
     auto_size: bool = False  # request what `size` advises, and more where that was not enough
-    monitor: bool = False  # watch the cluster meanwhile: what is reserved there, and what is used
+    monitor: bool = False  # watch the cluster during the run: what is reserved and used there
 
 
 class WorkflowListener(Listener):
-    """Also called at the end of the whole workflow."""
+    """A listener that is also called at the end of the whole workflow."""
 
     def finished(self, result: Result) -> None: ...
     def plotted(self, report: Written) -> None: ...
@@ -67,17 +67,17 @@ class WorkflowListener(Listener):
 
 
 class Prepared(NamedTuple):
-    """A workflow that can be run: everything is checked."""
+    """A workflow that was checked and can be run."""
 
     plan: Plan
     options: WorkflowOptions
     engine_name: str
     engine: Engine
     capacity: Capacity
-    directory: RunDirectory | None = None  # None: a new one
-    before: Sequence[Attempt] = ()  # attempts of an earlier time
+    directory: RunDirectory | None = None  # None: `claim` makes a new one
+    before: Sequence[Attempt] = ()  # attempts of earlier runners
     reasons: Mapping[int, str] | None = None  # job → why it must run; None: a new run, of all jobs
-    left: Sequence[StartedTask] = ()  # what a killed runner started and nobody has seen the end of
+    left: Sequence[StartedTask] = ()  # tasks that a killed runner started and whose end is not recorded
 
     @property
     def done(self) -> frozenset[int]:
@@ -90,9 +90,9 @@ class Prepared(NamedTuple):
 def prepare_run(
     spec: str, options: WorkflowOptions, warn: Warn = ignore, *, only_changed: bool = False, dry_run: bool = False
 ) -> Prepared:
-    """A new run of the spec in a file. UsageError or LaunchError when it cannot be run; nothing was written.
+    """Prepare a new run of the spec in a file, and write nothing. Raises UsageError or LaunchError if it cannot be run.
 
-    With `only_changed` it is the newest run that goes on, if there is one: what is up to date does not run.
+    With `only_changed`, the newest run is resumed instead, if there is one: jobs that are up to date do not run.
     """
     plan = load_plan(spec)
     if only_changed and run_ids(options.store, workflow_id(plan.name)):
@@ -106,7 +106,7 @@ def prepare_run(
 def prepare_resume(
     workflow: str | None, run_id: int | None, options: WorkflowOptions, warn: Warn = ignore, *, dry_run: bool = False
 ) -> Prepared:
-    """The rest of an earlier run, of the spec as it is now. Unless it is a dry run, the run is claimed."""
+    """Prepare the rest of an earlier run, with the spec as it is now. Unless it is a dry run, the run is claimed."""
     directory = find_run(options.store, workflow, run_id)
     stored_plan = directory.plan()
     plan = load_plan(_spec_path(stored_plan, workflow))
@@ -132,7 +132,7 @@ def prepare_resume(
 
 
 def claim(prepared: Prepared) -> Prepared:
-    """Make this process the one that runs the workflow, until `execute` is done: with a directory of its own."""
+    """Make this process the runner of the workflow until `execute` returns. A new run gets its directory."""
     if prepared.directory is not None:
         return prepared
     return prepared._replace(directory=new_run(prepared.options.store, prepared.plan.name))
@@ -145,15 +145,14 @@ def execute(
     warn: Warn = ignore,
     run: Callable[[WorkflowRun], Result] = WorkflowRun.run,
 ) -> Result:
-    """Run a workflow that was claimed to its end; `run` is what runs it, for those who watch it meanwhile."""
+    """Run a claimed workflow to its end; a caller that shows its progress passes its own `run`."""
     directory, plan, options = prepared.directory, prepared.plan, prepared.options
     assert directory is not None, "it was not claimed"
     listener = listener or WorkflowListener()
     try:
-        _write_down(prepared, directory)
+        _take_over(prepared, directory, warn)
         if is_done(prepared):
             return Result([], {}, 0, False, 0.0, 0)
-        _end_on_other_engines(prepared, warn)
         watch = _watch_cluster(prepared, directory)
         with watching(watch):
             result = run(_workflow_run(prepared, directory, listener, warn))
@@ -185,16 +184,17 @@ def _watch_cluster(prepared: Prepared, directory: RunDirectory) -> ClusterWatch 
     return ClusterWatch(prepared.engine_name, options.engine_options, options.store, directory.path)
 
 
-def _write_down(prepared: Prepared, directory: RunDirectory) -> None:
-    """Write the plan, who runs it, and its user data. A new run for which there is no space leaves nothing."""
+def _take_over(prepared: Prepared, directory: RunDirectory, warn: Warn) -> None:
+    """Write the runner, the plan and the user data, and end tasks elsewhere. If that fails, a new run is removed."""
     plan, options = prepared.plan, prepared.options
     try:
-        # Also when nothing is left to do: what was may have left the spec.
+        if not is_done(prepared):
+            directory.announce()
+            # Before the plan names another engine: if it fails, the next `resume` must find the engine of these tasks.
+            _end_on_other_engines(prepared, warn)
+        # Also if no job is left to run: the last ones may have been removed from the spec.
         directory.keep_plan(plan, prepared.capacity, prepared.engine_name, options.redact, options.engine_options)
-        if is_done(prepared):
-            return
-        directory.announce()
-        if plan.user_data:
+        if plan.user_data and not is_done(prepared):
             directory.data.prepare(plan.user_data, {name for job in plan.jobs for name in job.output_data})
     except StoreError:
         if prepared.reasons is None:
@@ -203,7 +203,7 @@ def _write_down(prepared: Prepared, directory: RunDirectory) -> None:
 
 
 def is_done(prepared: Prepared) -> bool:
-    """Whether a run that is resumed has nothing left to run, and nothing left running."""
+    """Whether a resumed run has no job left to run, and no task of a killed runner left."""
     return prepared.reasons is not None and not prepared.reasons and not prepared.left
 
 
@@ -220,6 +220,7 @@ def _workflow_run(prepared: Prepared, directory: RunDirectory, listener: Listene
             enforce=options.enforce or plan.enforce,
             monitoring=options.monitoring,
             engine=prepared.engine_name,
+            engine_options=storable_options(options.engine_options, options.redact),
             redact=options.redact,
             label_inputs=options.auto_size,
         ),
@@ -251,7 +252,7 @@ def _prepare(plan: Plan, options: WorkflowOptions, default_engine: str) -> Prepa
 
 
 def _as_before(options: WorkflowOptions, stored_plan: StoredPlan) -> WorkflowOptions:
-    """With the engine, and the options of it, that the run had before, where none are given now."""
+    """The options, with the engine and the engine options of the earlier run where none are given now."""
     before = stored_plan.get("engine", DEFAULT)
     if options.engine not in (None, before):
         return options
@@ -269,7 +270,7 @@ def _check_bounds(options: WorkflowOptions) -> None:
 
 
 def _warn_of_unused(prepared: Prepared, warn: Warn) -> None:
-    """Say once what the spec has that nobody here uses."""
+    """Warn of what the spec has and neither jobmeter nor the engine uses."""
     plan = prepared.plan
     nodes = [*plan.node_requests.fields(), *(["num_nodes"] if any(job.num_nodes > 1 for job in plan.jobs) else [])]
     if nodes and not prepared.engine.capabilities.has_nodes:
@@ -282,15 +283,22 @@ def _warn_of_unused(prepared: Prepared, warn: Warn) -> None:
 
 
 def _warn_of_other_spec(store: str, plan: Plan, warn: Warn) -> None:
-    """Workflows of one name are one, and its history that of both."""
+    """Warn if the last run was of another spec: two specs of one name are one workflow, with one history."""
     workflow = workflow_id(plan.name)
     runs = run_ids(store, workflow)
-    if runs and (before := RunDirectory(store, workflow, runs[-1]).plan()["spec"]) != to_text(plan.path):
-        warn(f"the last run of workflow {plan.name} was of {before}: name one of them otherwise to keep them apart")
+    if not runs:
+        return
+    try:
+        before = RunDirectory(store, workflow, runs[-1]).plan()["spec"]
+    except StoreError as error:
+        warn(str(error))  # a new run does not need it
+        return
+    if before != to_text(plan.path):
+        warn(f"the last run of workflow {plan.name} was of {before}. Give one another `name` to keep them apart")
 
 
 def _spec_path(stored_plan: StoredPlan, named: str | None) -> str:
-    """Where the spec of an earlier run is now."""
+    """The path of an earlier run's spec: `named` if that is a spec, else as stored. Raises UsageError if it is gone."""
     is_named = named is not None and is_spec(named) and os.path.isfile(named)
     path = str(named) if is_named else to_path(str(stored_plan["spec"]))
     if not os.path.exists(path):
@@ -299,7 +307,7 @@ def _spec_path(stored_plan: StoredPlan, named: str | None) -> str:
 
 
 def _job_numbers(stored_plan: StoredPlan, before: Sequence[Attempt]) -> dict[str, int]:
-    """Name → number of every job that ever was in the spec: what another was called is not given to a new one."""
+    """Name → number of every job that was ever in the spec, so that no new job gets the number of another one."""
     return {
         **{attempt.name: attempt.number for attempt in before},
         **{job["name"]: job["job_id"] for job in stored_plan["jobs"]},
@@ -307,12 +315,15 @@ def _job_numbers(stored_plan: StoredPlan, before: Sequence[Attempt]) -> dict[str
 
 
 def _end_on_other_engines(prepared: Prepared, warn: Warn) -> None:
-    """End what was left on engines other than that which is used now, lest a job runs twice at once."""
-    others = [task for task in prepared.left if task.engine != prepared.engine_name]
-    for name in sorted({task.engine for task in others}):
-        left = [LeftTask(each.number, each.attempt, each.token, False) for each in others if each.engine == name]
+    """End tasks of a killed runner on engines other than the one used now, so that no job runs twice at once."""
+    by_engine: dict[tuple[str, tuple[tuple[str, str], ...]], list[LeftTask]] = {}
+    for task in prepared.left:
+        if task.engine != prepared.engine_name:
+            key = task.engine, tuple(sorted(task.engine_options.items()))
+            by_engine.setdefault(key, []).append(LeftTask(task.number, task.attempt, task.token, False))
+    for (name, options), left in sorted(by_engine.items()):
         try:
-            engine = load_engine(name)
+            engine = load_engine(name, dict(options))
             engine.check()
             engine.open(_EndReceiver(warn))
             try:
@@ -326,7 +337,7 @@ def _end_on_other_engines(prepared: Prepared, warn: Warn) -> None:
 
 
 class _NoJournal:
-    """For an engine that is only to end what was left on it."""
+    """A journal that writes nothing, for an engine that only ends the tasks of a killed runner."""
 
     path = ""
     failed: str | None = None

@@ -1,8 +1,8 @@
-"""Which jobs of a workflow are settled, so that nothing more comes of them: `settled.jsonl` beside the plan.
+"""Which jobs of a workflow are settled, so that no attempt follows: `settled.jsonl` next to the plan.
 
-The journal has how every attempt ended. It does not have whether another one follows, nor that somebody requested to
-cancel just this job. A line stands here for each job that did not complete, and for each request to cancel one. The
-file is of the runner that is, or was last: one that resumes the workflow runs all of these again.
+The journal has how every attempt ended, but not whether another one follows, nor whether a user requested to cancel
+only this job. This file has a line for each job that ended without completing, and for each request to cancel one. It
+belongs to the current or last runner: a runner that resumes the workflow empties it, and runs these jobs again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from jobmeter.workflow.line_log import LineLog, read_lines
 
 class SettledJob(NamedTuple):
     number: int
-    attempt: int  # its last; 0: it had none
+    attempt: int  # the last one of the job; 0: it had none
     status: str  # of that attempt, or `blocked`
-    request: str | None = None  # that it be cancelled, which is hereby answered
+    request: str | None = None  # the request to cancel the job, which this line answers
 
     @property
     def is_cancelled_alone(self) -> bool:
@@ -28,20 +28,20 @@ class SettledJob(NamedTuple):
 
 
 class SettledLog(LineLog):
-    """Append only; any thread may."""
+    """The file of settled jobs, for its runner. Any thread may add to it."""
 
     def __init__(self, path: str) -> None:
-        """Empty at first. StoreError when it cannot be written."""
+        """Create the file, or empty it. Raises StoreError if it cannot be opened."""
         super().__init__(path, os.O_TRUNC)
 
     def add(self, job: SettledJob) -> None:
-        """OSError when it cannot be written."""
+        """Append a job. Raises OSError if it cannot be written."""
         entry = {"job": job.number, "attempt": job.attempt, "status": job.status}
         self.append(entry if job.request is None else {**entry, "request": job.request})
 
 
 def settled_jobs(path: str) -> Iterator[SettledJob]:
-    """What a `SettledLog` has."""
+    """The jobs in the file of a `SettledLog`; damaged lines are left out."""
     for entry in read_lines(path):
         try:
             yield SettledJob(entry["job"], entry["attempt"], entry["status"], entry.get("request"))

@@ -1,4 +1,4 @@
-"""A workflow as it would go on a cluster, by the scheduler that runs it. Pure: nothing is started."""
+"""Simulates a workflow on a cluster, with the scheduler that runs real ones. Pure: nothing is started."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _GIB = 1 << 30
 
 
 class Cluster(NamedTuple):
-    """Nodes that are alike. A job runs on one of them."""
+    """A number of equal nodes. Each job runs on one of them."""
 
     nodes: int
     node: Capacity
 
     def capacity(self) -> Capacity:
-        """What all nodes have together; one job fits one of them."""
+        """What all nodes have together; one job may request no more than one node has."""
         node, count = self.node, self.nodes
         return Capacity(
             None if node.cpus is None else node.cpus * count,
@@ -35,21 +35,21 @@ class Cluster(NamedTuple):
 
 
 class Level(NamedTuple):
-    """What is occupied from a moment on."""
+    """What is occupied from this moment on."""
 
     seconds: float  # since the start
     jobs: int
     cpus: float
-    memory_bytes: float  # what jobs that run then use at their peaks; of unknown ones what they request
+    memory_bytes: float  # the sum of the peaks of the running jobs; their requests, where unknown
 
 
 class Simulated(NamedTuple):
-    """One way that a workflow may go."""
+    """The result of one simulation."""
 
     seconds: float
     core_hours: float  # reserved
     gb_hours: float
-    used_core_hours: float | None  # None: of some job it is not known
+    used_core_hours: float | None  # None if not known for some job
     used_gb_hours: float | None
     levels: list[Level]
     attempts: int
@@ -72,7 +72,7 @@ class _Running(NamedTuple):
 
 
 def simulate(jobs: Sequence[Job], cluster: Cluster, draws: Mapping[int, Sequence[Use]]) -> Simulated:
-    """Go through the jobs as the runner would; each job takes the attempts that were drawn for it."""
+    """Simulate the jobs as the runner would run them; `draws` has the attempts at each job."""
     return _Simulation(jobs, cluster, draws).run()
 
 
@@ -82,7 +82,7 @@ class _Simulation:
         self._scheduler = Scheduler(jobs, cluster.capacity())
         self._free = [free_amounts(cluster.node)] * cluster.nodes
         self._tried: dict[int, int] = {}
-        self._waiting: list[int] = []  # handed to the cluster, and no node has room
+        self._waiting: list[int] = []  # started by the scheduler, but no node has room yet
         self._ends: list[tuple[float, int, _Running]] = []
         self._levels: list[Level] = []
         self._running = 0
@@ -108,7 +108,7 @@ class _Simulation:
         )
 
     def _start(self, number: int, now: float) -> bool:
-        """Whether a node has room for it."""
+        """Start a job on the first node that has room for it. False if none has."""
         amounts = self._scheduler.amounts(number)
         node = next((node for node, free in enumerate(self._free) if free.cover(amounts)), None)
         if node is None:

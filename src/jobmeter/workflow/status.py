@@ -1,4 +1,4 @@
-"""How far a run of a workflow is: its plan and the runs of its jobs, put together."""
+"""The status of a run of a workflow, from its plan and the runs of its jobs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WorkflowStatus(NamedTuple):
 
     @property
     def state(self) -> str:
-        """One word: running, completed, failed, or stopped: something is left to do and nobody does it."""
+        """One word: running, completed, failed, or stopped, if jobs are left to run and no process runs them."""
         if self.being_run:
             return "running"
         counts = self.counts
@@ -59,18 +59,18 @@ class WorkflowStatus(NamedTuple):
 def status_of(
     plan: StoredPlan, attempts: Sequence[Attempt], *, being_run: bool, settled: Sequence[SettledJob] = ()
 ) -> WorkflowStatus:
-    """The status of each job of a plan as it was stored, in its order; `settled` are those that were given up."""
+    """The status of each job of a stored plan, in its order; `settled` are the jobs that were given up."""
     last = latest(list(attempts))
     if being_run:
-        # What failed and was not given up is tried again; so is what failed under an earlier runner.
+        # A job that failed and was not given up will be tried again; so will one that failed under an earlier runner.
         ended = {(each.number, each.attempt) for each in settled}
         unchanged = (Status.COMPLETED, Status.RUNNING)
         last = {n: each for n, each in last.items() if each.status in unchanged or (n, each.attempt) in ended}
     else:
-        # Nobody would notice its end: the runner is gone.
+        # The runner is gone, and with it the only process that would record the end of a running attempt.
         last = {number: _lost_if_running(attempt) for number, attempt in last.items()}
     jobs = {job["job_id"]: job for job in plan["jobs"]}
-    # What needs a job that was cancelled with the whole workflow only waits.
+    # Jobs that need a job that was cancelled with the whole workflow wait: they are not blocked.
     cancelled_alone = {(each.number, each.attempt) for each in settled if each.is_cancelled_alone}
     given_up = {
         number
@@ -101,7 +101,7 @@ def _lost_if_running(attempt: Attempt) -> Attempt:
 
 
 def _blocked(plan: StoredPlan, failed: set[int]) -> dict[int, int]:
-    """Job → the one it needs, near or far, that was given up."""
+    """Job → the job that was given up and that it needs, directly or indirectly."""
     following: dict[int, list[int]] = {}
     actions = {job["job_id"] for job in plan["jobs"] if job.get("is_action")}
     for job in plan["jobs"]:

@@ -1,7 +1,7 @@
-"""One job that is sent to an engine and left to itself: a workflow of one job, run by a process of its own.
+"""Submits a single job to an engine, to run in the background: a workflow of one job, run by a separate process.
 
-The process is a `workflow run` without a terminal. So whatever shows, follows, cancels or resumes a workflow does that
-for a submitted job too, on every engine.
+The process is a `workflow run` without a terminal. So every command that shows, follows, cancels or resumes a workflow
+does that for a submitted job too, on every engine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Submission(NamedTuple):
     interval: float = 1.0
 
     def as_spec(self, identity: str) -> dict[str, Any]:
-        """The workflow that runs it."""
+        """The spec of a workflow of this name that runs the job."""
         request = self.requirement
         amounts = {
             "cpus": request.cpus,
@@ -79,10 +79,13 @@ class Submitted(NamedTuple):
 
 
 def submit(store: str, submission: Submission, engine: str, options: Mapping[str, str]) -> Submitted:
-    """Start a process that runs the job on an engine, and return once it does. LaunchError, with its reason."""
+    """Start a process that runs the job on an engine, and return once its run has begun.
+
+    Raises LaunchError, with the reason, if the process cannot be started or ends at once.
+    """
     identity = workflow_id(f"{submission.name[:60]}-{secrets.token_hex(3)}")
     try:
-        make_store_directory(store, "journal")  # its permissions are those of all the rest
+        make_store_directory(store, "journal")  # the whole store gets the permissions of this directory
         access = make_store_directory(store, "workflows", identity)
         folder = f"{store}/workflows/{identity}"
         spec, log = f"{folder}/submitted.json", f"{folder}/submitted.log"
@@ -94,7 +97,7 @@ def submit(store: str, submission: Submission, engine: str, options: Mapping[str
     command = [sys.executable, "-m", "jobmeter", "workflow", "run", spec, "--quiet", "--store", store]
     command += ["--engine", engine, *(f"--{name}={value}" for name, value in options.items())]
     try:
-        # In a session of its own: the end of the terminal does not reach it.
+        # In a new session: it survives the end of the terminal.
         runner = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
@@ -110,7 +113,7 @@ def submit(store: str, submission: Submission, engine: str, options: Mapping[str
 
 
 def _last_line(log: str) -> str:
-    """Why the runner ended, in its own words."""
+    """Why the runner ended: the last line that it wrote."""
     try:
         with open(log, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()

@@ -1,4 +1,4 @@
-"""What a whole workflow used: totals, the chain that took longest, the costliest jobs."""
+"""What a whole workflow used: totals, the critical path, the costliest attempts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Totals(NamedTuple):
     gb_hours: float | None
     core_hours_requested: float | None
     gb_hours_requested: float | None
-    cpu_efficiency: float | None  # CPU time used of that requested, where both are largest
-    memory_efficiency: float | None  # peak memory of that requested, weighted by time
+    cpu_efficiency: float | None  # the share of the requested CPU time that was used, where both are known
+    memory_efficiency: float | None  # peak memory as a share of the requested memory, weighted by wall time
 
 
 class WorkflowSummary(NamedTuple):
@@ -47,7 +47,7 @@ def summarise(jobs: Sequence[Job], attempts: Sequence[Attempt], most: int = 5) -
 
 
 def cost(attempt: Attempt) -> float:
-    """What an attempt kept others from using, in seconds of a CPU: what it requested, or used if it requested none."""
+    """The CPU seconds that an attempt kept from others: what it requested or what it used, whichever is more."""
     held = (attempt.cpus or 0.0) * (attempt.wall_seconds or 0.0)
     return max(held, attempt.figure("cpu_seconds") or 0.0)
 

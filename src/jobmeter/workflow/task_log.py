@@ -1,12 +1,12 @@
-"""Which tasks a runner started, and how their engine finds them again: `tasks.jsonl` beside the plan.
+"""Which tasks a runner started, and how their engine finds them again: `tasks.jsonl` next to the plan.
 
-A line is written before its task can run. What a killed runner left are the newest tasks of those jobs that have no
-end in the journal.
+A line is written before its task can run. The tasks that a killed runner left are the newest task of each job, if its
+end is not in the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from jobmeter.engines.contract import Task, Token
@@ -15,7 +15,7 @@ from jobmeter.workflow.line_log import LineLog, read_lines
 
 
 class StartedTask(NamedTuple):
-    """A task as its runner noted it."""
+    """A task as its runner wrote it to the log."""
 
     number: int
     attempt: int
@@ -23,23 +23,26 @@ class StartedTask(NamedTuple):
     fingerprint: str  # of the job as it was then
     requirement: Requirement
     token: Token
+    engine_options: Mapping[str, str] = {}  # with which the engine was loaded, except secrets
 
 
 class TaskLog(LineLog):
-    """Append only; any thread may."""
+    """The file of started tasks, for their runner. Any thread may add to it."""
 
-    def __init__(self, path: str, engine: str) -> None:
-        """StoreError when it cannot be written."""
+    def __init__(self, path: str, engine: str, engine_options: Mapping[str, str] = {}) -> None:
+        """Open the file, created if missing. Raises StoreError if it cannot be opened."""
         super().__init__(path)
         self._engine = engine
+        self._engine_options = dict(engine_options)
 
     def add(self, task: Task, token: Token) -> None:
-        """OSError when it cannot be written: then nobody would find the task again."""
+        """Append a task. Raises OSError if it cannot be written: then the task could not be found again."""
         self.append(
             {
                 "job": task.number,
                 "attempt": task.attempt,
                 "engine": self._engine,
+                "engine_options": self._engine_options,
                 "fingerprint": task.workflow["fingerprint"],
                 "requirement": task.requirement.requested(),
                 "token": token,
@@ -65,6 +68,7 @@ def _read(path: str) -> Iterable[StartedTask]:
                 entry["fingerprint"],
                 Requirement(**entry["requirement"]),
                 entry["token"],
+                {str(name): str(value) for name, value in dict(entry.get("engine_options", {})).items()},
             )
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             continue  # damaged

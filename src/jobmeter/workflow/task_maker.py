@@ -1,9 +1,10 @@
-"""Makes the tasks of a workflow: an attempt at a job, or the script that recovers it, as an engine takes it."""
+"""Makes the tasks that engines run: an attempt at a job of a workflow, or a recovery script."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobmeter.engines.contract import Capacity, Measure, Task
@@ -26,12 +27,13 @@ class RunOptions(NamedTuple):
     enforce: bool = False
     monitoring: bool = True
     engine: str = "local"
+    engine_options: Mapping[str, str] = {}  # those that may be stored
     redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
-    label_inputs: bool = False  # with their size, by which `size` learns
+    label_inputs: bool = False  # label each run with the size of its inputs, from which `size` learns
 
 
 class TaskMaker:
-    """Knows what all tasks of one run have in common."""
+    """Makes the tasks of one run, and holds what they have in common."""
 
     def __init__(self, plan: Plan, directory: RunDirectory, options: RunOptions) -> None:
         self._plan = plan
@@ -41,14 +43,14 @@ class TaskMaker:
         self._own_directories = {path for path, jobs in directories.items() if jobs == 1}
 
     def task(self, job: Job, attempt: int, requirement: Requirement) -> Task:
-        """An attempt at a job."""
+        """The task for an attempt at a job."""
         added = job_environment(self._directory, job, attempt)
         if job.input_data:
             added |= self._directory.data.variables(job)
         return self._task(job, attempt, requirement, added)
 
     def recovery_task(self, script: Job, job: Job, attempt: int, exit_code: int) -> Task:
-        """The script that runs after an attempt at a job failed with `exit_code`."""
+        """The task for the script that runs after an attempt at a job failed with `exit_code`."""
         added = recovery_environment(self._directory, job, attempt, exit_code)
         return self._task(script, attempt, Requirement(), {**added, **self._directory.data.variables(job)})
 
@@ -80,7 +82,7 @@ class TaskMaker:
             enforce=self._options.enforce,
             heeds_sigterm=job.heeds_sigterm,
             outputs=(*job.outputs, *map(data.file, job.output_data)) if job.output_data else job.outputs,
-            # One that several jobs could have written is of none of them.
+            # A file that several jobs could have written cannot be attributed to any of them.
             metrics=os.path.join(job.directory, FILE) if job.directory in self._own_directories else None,
             labels={**job.labels, **input_labels(job)} if self._options.label_inputs else job.labels,
             measure=self._measure(),

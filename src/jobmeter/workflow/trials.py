@@ -8,9 +8,9 @@ from jobmeter.workflow.plan import Job
 
 
 def with_trials(jobs: Sequence[Job], trials: int) -> list[Job]:
-    """The same jobs, with so many of each sweep: its last ones are left out, or its jobs come again in turn.
+    """The jobs, with `trials` jobs in each sweep: the last ones are left out, or its jobs are copied in turn.
 
-    A job that comes again waits for the jobs that come again with it, and what waits for a job waits for it each time.
+    A copy waits for the copies of the same turn; a job outside the sweeps waits for all copies of a job it waits for.
     """
     sweeps = _sweeps(jobs)
     single = {job.number for job in jobs} - {job.number for members in sweeps for job in members}
@@ -43,7 +43,7 @@ def _sweeps(jobs: Iterable[Job]) -> list[list[Job]]:
 
 
 def _copies(sweeps: Iterable[Sequence[Job]], trials: int, last_number: int) -> dict[tuple[int, int], int]:
-    """(Job, the how manieth time it comes again) → the number that it then has."""
+    """(Job, turn) → the number of the copy of this job that is made in this turn."""
     copies = {}
     for members in sweeps:
         for place in range(len(members), trials):

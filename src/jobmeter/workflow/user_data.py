@@ -1,6 +1,6 @@
 """User data of one run of a workflow: small values that jobs hand to each other, a JSON file for each.
 
-`<run>/data/NAME.json`, written in one step; `<run>/data/names` has which names there are.
+A value is in `<run>/data/NAME.json`, which is replaced atomically; `<run>/data/names` lists the names.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from jobmeter.suggestion import suggest
 from jobmeter.workflow.plan import Job, UserData, data_reference
 
 LARGEST = 1 << 20
-"""Bytes of one value as JSON. Larger ones belong into files."""
+"""The most bytes that one value may have as JSON. Larger values belong in files."""
 LARGEST_VARIABLE = 100_000
-"""Bytes of a value that a job finds in its environment: Linux takes 128 KiB."""
+"""The most bytes of a value that a job gets in its environment: Linux allows 128 KiB."""
 VARIABLE = "JOBMETER_DATA_"
 _NAMES = "names"
 _REFERENCE = re.compile(r"\$\{user_data\.([^{}]*)\}")
@@ -41,7 +41,7 @@ class DataDirectory:
         return os.path.exists(self.file(name))
 
     def names(self) -> list[str]:
-        """The names that the spec has."""
+        """The names of the user data in the spec."""
         try:
             with open(f"{self.path}/{_NAMES}", encoding="utf-8") as file:
                 names: list[str] = json.load(file)
@@ -52,7 +52,7 @@ class DataDirectory:
         return names
 
     def get(self, name: str) -> Any:
-        """UsageError when the spec has no such data, or nobody has set it yet."""
+        """The value of user data. Raises UsageError if the spec has no such data, or it has no value yet."""
         self._check_name(name)
         try:
             with open(self.file(name), encoding="utf-8") as file:
@@ -65,12 +65,12 @@ class DataDirectory:
             raise UsageError(f"{self.file(name)}: is not JSON: {error}") from None
 
     def set(self, name: str, value: Any) -> None:
-        """UsageError when the spec has no such data, or the value is too large."""
+        """Set the value of user data. Raises UsageError if the spec has no such data, or the value is too large."""
         self._check_name(name)
         self._write(name, value)
 
     def prepare(self, user_data: Mapping[str, UserData], made: Iterable[str]) -> None:
-        """Write what the spec says before any job starts; a value that a job has `made` stays."""
+        """Write the values of the spec, before any job starts. A value that exists stays if jobs make it: `made`."""
         made = set(made)
         try:
             if not os.path.isdir(self.path):
@@ -89,17 +89,17 @@ class DataDirectory:
                 os.unlink(self.file(name))
 
     def resolved(self, text: str) -> str:
-        """`text` with the path of each file that it refers to: see `data_reference`."""
+        """`text` with the path of the file in place of each reference to user data: see `data_reference`."""
         return _REFERENCE.sub(lambda match: self.file(match[1]), text) if _MARK in text else text
 
     def variables(self, job: Job) -> dict[str, str]:
-        """What a job reads, for its environment: a text as it is, all else as JSON."""
+        """The user data that a job reads, as environment variables: a text as it is, all else as JSON."""
         variables = {}
         for name in job.input_data:
             try:
                 value = self.get(name)
             except (UsageError, StoreError):
-                continue  # it has none, and the job finds that out
+                continue  # there is no value, and the job will notice that
             text = value if isinstance(value, str) else json.dumps(value)
             if len(text.encode()) <= LARGEST_VARIABLE and "\0" not in text:
                 variables[variable_name(name)] = text
@@ -128,5 +128,5 @@ _MARK = data_reference("")[:-1]
 
 
 def variable_name(name: str) -> str:
-    """The variable that has the value of user data."""
+    """The name of the environment variable that has the value of user data."""
     return VARIABLE + re.sub(r"\W", "_", name, flags=re.ASCII).upper()

@@ -1,4 +1,4 @@
-"""Warnings of a runner: what is wrong with the machine is wrong for every job, and is said once."""
+"""Warnings of a runner: what is wrong with the machine is wrong for every job, and is reported only once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def warn_once(warn: Callable[[str], None]) -> Callable[[str], None]:
-    """Warn of each thing the first time only."""
+    """A function that passes each message to `warn` only the first time."""
     messages: set[str] = set()
 
     def warn_of_new(message: str) -> None:

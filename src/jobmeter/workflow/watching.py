@@ -1,4 +1,4 @@
-"""How far a workflow is that another process runs: what `progress` is for the process that runs it."""
+"""The progress of a workflow that another process runs; `progress` is for the process that runs it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from jobmeter.workflow.progress import JobView, View
 from jobmeter.workflow.status import WorkflowStatus
 
 _LOOK = 1.0
-"""Seconds between two looks at the store."""
+"""Seconds between two reads of the store, at least."""
 _COST = 0.05
-"""Of the time, at most this share goes into looking: at many jobs less often."""
+"""At most this share of the time is spent on reading the store: with many jobs it is read less often."""
 
 
 class Watching:
-    """Looks at a run from beside it, as often as that is cheap."""
+    """Reads the progress of a run from the store, as often as that is cheap."""
 
     def __init__(self, stored: StoredRun) -> None:
         self.stored = stored
@@ -33,11 +33,11 @@ class Watching:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody runs it any more."""
+        """Whether no process runs the workflow any more."""
         return not self.status.being_run
 
     def look(self) -> None:
-        """Look again, if it is time to."""
+        """Read the store again, if it is time to."""
         began = time.monotonic()
         if began < self._again_at:
             return
@@ -48,13 +48,13 @@ class Watching:
         self._again_at = now + max(_LOOK, (now - began) / _COST)
 
     def view(self) -> View:
-        """What there is to see, as of now."""
+        """The progress as of now, by what was last read."""
         began = self.stored.directory.runner_began()
         return view_of(self._jobs, self.stored.attempts, self.status, began, time.time())
 
 
 def view_of(jobs: Sequence[Job], attempts: Sequence[Attempt], status: WorkflowStatus, began: float, now: float) -> View:
-    """The view of a run whose runner began then. `jobs` come in an order in which each is after all it waits for."""
+    """The view of a run whose runner began at `began`. `jobs` are in topological order: see `graph.order`."""
     running = [(job.attempt, now - _moment(job.attempt)) for job in status.jobs if job.attempt and _runs(job.attempt)]
     running.sort(key=lambda each: -each[1])
     counts = {Status.COMPLETED.value: 0, Status.RUNNING.value: 0, "waiting": 0, **status.counts}
@@ -80,7 +80,7 @@ def _seconds_left(
             busy += now - _moment(attempt) if _runs(attempt) else attempt.wall_seconds or 0.0
     elapsed = {job.number: now - _moment(job.attempt) for job in status.jobs if job.attempt and _runs(job.attempt)}
     open_jobs = {job.number for job in status.jobs if job.status in (Status.RUNNING, "waiting")}
-    is_settled: Callable[[int], bool] = lambda number: number not in open_jobs  # noqa: E731 - it has no use but here
+    is_settled: Callable[[int], bool] = lambda number: number not in open_jobs  # noqa: E731 - it is used only here
     concurrency = max(busy / max(now - began, 1e-9), float(len(elapsed)))
     return remaining_seconds(jobs, is_settled, elapsed, pace, concurrency)
 
@@ -96,5 +96,5 @@ def _moment(attempt: Attempt) -> float:
 def _job_view(attempt: Attempt, seconds: float) -> JobView:
     memory = None if attempt.memory_bytes is None else int(attempt.memory_bytes)
     requirement = Requirement(attempt.cpus, memory, attempt.runtime_seconds)
-    # What it uses just now is known to its runner alone.
+    # Only its runner knows what it uses at the moment.
     return JobView(attempt.name, attempt.attempt, max(seconds, 0.0), None, None, requirement)

@@ -86,6 +86,12 @@ def test_a_node_of_an_idle_cluster_can_be_cpu_bound() -> None:
 def test_where_names_are_not_known_the_cluster_is_over_reserved() -> None:
     finding = found(history(*steady(SLEEPING, 10)))["over_reserved"]
     assert ("cluster", "4 CPUs are reserved and 0.02 used") == (finding.subject, finding.seen)
+    assert "about 3 CPUs more could be reserved" == finding.effect
+
+
+def test_where_no_cpu_more_could_be_reserved_no_effect_is_promised() -> None:
+    finding = found(history(*steady(values(reserved=1.0, used=0.1, cpus=1.0), 10)))["over_reserved"]
+    assert ("lower num_cpus of the running tasks to what they use", "") == (finding.action, finding.effect)
 
 
 def test_what_is_reserved_and_used_is_no_finding() -> None:

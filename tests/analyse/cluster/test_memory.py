@@ -39,9 +39,23 @@ def test_the_largest_task_is_named() -> None:
 def test_memory_that_only_climbs_is_found_with_the_time_until_it_is_full() -> None:
     finding = found(memory([4.0 + 0.1 * at for at in range(21)]))["memory_growth"]
     assert ("node n", 200.0, "problem") == (finding.subject, finding.seconds, finding.severity)
-    assert "memory climbed by 2 GiB to 6 GiB and never fell" == finding.seen
+    assert "memory climbed by 2 GiB to 6 GiB and never fell by more than 10 % of that" == finding.seen
     assert 1000.0 == pytest.approx(finding.amounts["seconds_to_full"], rel=0.01)  # 10 GiB at 10 MiB a second
     assert "else it is full in 16m 40s" == finding.effect
+
+
+@pytest.mark.parametrize(
+    "newest",
+    [
+        pytest.param([5.9], id="a little lower"),
+        pytest.param([5.95, 5.9, 5.85], id="a little lower, three times"),
+        pytest.param([5.9, 5.95, 5.93], id="up and down a little"),
+    ],
+)
+def test_memory_that_climbs_is_found_though_the_newest_samples_are_a_little_lower(newest: list[float]) -> None:
+    finding = found(memory([4.0 + 0.1 * at for at in range(21)] + newest))["memory_growth"]
+    assert 200.0 + 10.0 * len(newest) == finding.seconds
+    assert finding.seen.endswith(" and never fell by more than 10 % of that")
 
 
 def test_memory_bound_says_when_it_will_be_full() -> None:
@@ -56,6 +70,7 @@ def test_memory_bound_says_when_it_will_be_full() -> None:
         pytest.param([4.0] * 15 + [8.0] * 5, id="one step"),
         pytest.param([4.0 + 0.001 * at for at in range(20)], id="hardly anything"),
         pytest.param([9.0 - 0.2 * at for at in range(20)], id="falling"),
+        pytest.param([4.0 + 0.1 * at for at in range(21)] + [5.7], id="released at the end"),
     ],
 )
 def test_other_courses_of_memory_are_no_growth(levels: list[float]) -> None:

@@ -59,6 +59,14 @@ def test_the_output_of_the_only_job_needs_no_name(place: Place) -> None:
         assert (0, "out\n", "err\n") == (done.returncode, done.stdout, done.stderr)
 
 
+def test_a_run_of_another_workflow_than_the_last_is_named_by_its_number(place: Place) -> None:
+    for _ in range(2):
+        place.run("name: single\njobs: [{name: a, command: 'echo out'}]")
+    place.run("name: later\njobs: [{name: b, command: 'echo late'}]")
+    done = place.call("logs", "single", "--run-id", "2")
+    assert (0, "out\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
 def test_one_stream_alone(ended: Place) -> None:
     done = ended.call("logs", "both", "--stderr")
     assert ("", "err\n") == (done.stdout, done.stderr)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -145,6 +146,13 @@ def test_dry_run_tells_of_each_job_why_and_starts_nothing(chain: Place) -> None:
         "alone: done",
     ] == done.stdout.splitlines()
     assert [] == chain.lines("log")
+    done = chain.call("run", "spec.yaml", "--only-changed", "--dry-run", "--json")
+    assert [
+        {"job_id": 1, "name": "first", "done": True},
+        {"job_id": 2, "name": "second", "done": False, "reason": "two is missing"},
+        {"job_id": 3, "name": "third", "done": False, "reason": "second runs again"},
+        {"job_id": 4, "name": "alone", "done": True},
+    ] == json.loads(done.stdout)
 
 
 def test_an_input_that_is_gone_is_told_before_anything_starts(chain: Place) -> None:

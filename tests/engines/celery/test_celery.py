@@ -324,7 +324,7 @@ def test_a_second_signal_ends_the_jobs_of_a_worker_and_they_run_elsewhere(place:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--broker", "redis://127.0.0.1:1/0"], "redis://127.0.0.1:1/0: no broker can be used there"),
+        (["--broker", "redis://127.0.0.1:1/0"], "redis://127.0.0.1:1/0: cannot connect to a broker"),
         (["--queue", "nobody-reads-it"], "no worker of queue 'nobody-reads-it' answers"),
         (["--worker-timeout", "soon"], "--worker-timeout"),
         (["--broker", "carrier-pigeon://x"], "carrier-pigeon"),

@@ -139,7 +139,7 @@ def test_a_head_that_is_lost_ends_the_run_with_one_line_and_resume_works_on_anot
     ]  # of the attempt, which may be told first
     assert 1 == len(lines), said
     assert lines[0].startswith(f"jobmeter: the Ray cluster at {lost.address} is lost: ")
-    assert lines[0].endswith("When there is one again: jobmeter workflow resume")
+    assert lines[0].endswith("When the cluster is back: jobmeter workflow resume")
     wait_for(lambda: not lives(pid), "the end of the job whose cluster is gone")
     (tmp_path / "end").touch()
     other = RayCluster(num_cpus=1)

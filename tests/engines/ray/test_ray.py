@@ -45,10 +45,11 @@ def test_figures_are_those_of_the_local_engine(place: RayPlace, tmp_path: Path) 
 
 def test_a_job_has_what_it_requests_reserved_and_the_order_is_that_of_priorities(place: RayPlace) -> None:
     # Each takes the whole memory of a node, of which there are two.
+    priorities = (1, 3, 2, 5, 4)
     jobs = "".join(
-        f"  - {{name: p{n}, command: 'until [ -e go ]; do sleep 0.02; done; echo {n} >>order; sleep 0.3', "
+        f"  - {{name: p{n}, command: 'until [ -e go ]; do sleep 0.02; done', "
         f"resource_requirements: whole, priority: {n}}}\n"
-        for n in (1, 3, 2, 5, 4)
+        for n in priorities
     )
     runner = place.start_run(f"name: order\nresource_requirements: [{{name: whole, memory: 4g}}]\njobs:\n{jobs}")
     wait_for(lambda: (place.store / "workflows/order/1/tasks.jsonl").exists(), "the first tasks")
@@ -57,8 +58,8 @@ def test_a_job_has_what_it_requests_reserved_and_the_order_is_that_of_priorities
     (place.folder / "go").touch()
     _, said = runner.communicate(timeout=LONG)
     assert 0 == runner.returncode, said
-    order = [int(line) for line in place.lines("order")]
-    assert ({4, 5}, {2, 3}, [1]) == (set(order[:2]), set(order[2:4]), order[4:])
+    sent = [priorities[json.loads(line)["job"] - 1] for line in tasks.read_text().splitlines()]
+    assert ({4, 5}, [3, 2, 1]) == (set(sent[:2]), sent[2:])
 
 
 def test_output_is_fetched_from_nodes_that_do_not_see_our_files(place: RayPlace) -> None:

@@ -115,6 +115,23 @@ def test_without_a_group_above_the_last_reading_stands_and_is_at_least() -> None
     assert "cpu" in group.missed()
 
 
+def test_cpu_time_goes_on_without_that_of_helpers_when_the_own_group_is_removed() -> None:
+    whole, own, helpers = Fake(2.5, 311), Fake(2.0, 300), Fake(0.5, 11)
+    group = ContainerGroup(whole, own, helpers)
+    assert 2_000_000_000 == group.cpu_nanoseconds()
+    whole.seconds = 2.75
+    own.gone = True
+    assert 2_250_000_000 == group.cpu_nanoseconds()
+
+
+def test_cpu_time_without_a_group_above_is_that_of_the_last_look() -> None:
+    own = Fake(1.5, 100)
+    group = ContainerGroup(None, own)
+    group.last_look()
+    own.gone = True
+    assert 1_500_000_000 == group.cpu_nanoseconds()
+
+
 def test_of_a_container_that_already_ran_counters_begin_now_and_peaks_do_not() -> None:
     own = Fake(5.0, 100, kills=2)
     group = ContainerGroup(None, own, from_now=True)

@@ -60,7 +60,9 @@ def test_what_is_odd_is_remarked() -> None:
         line for line in remarks(VariantResult("a", "a", {}, runs)) if "wall" in line
     ]
     few = VariantResult("a", "a", {}, [a_run(0, 1.0, 10, status="failed")] * 2)
-    assert ["2 of 2 runs failed, and count all the same", "too few runs for an interval: it takes 6"] == remarks(few)
+    assert ["2 of 2 runs failed; their figures are included", "too few runs for an interval: it takes 6"] == remarks(
+        few
+    )
 
 
 def test_the_verdict_names_each_figure_and_counts_regressions() -> None:

@@ -38,6 +38,12 @@ def test_the_report_as_text() -> None:
     ) == finding_text(made["findings"][0])
 
 
+def test_a_finding_without_an_effect_ends_with_what_to_do() -> None:
+    of = history(*({"n": values(reserved=1.0, used=0.1, cpus=1.0)} for _ in range(10)))
+    (finding,) = cluster_report(of, ABOUT, DEFAULT)["findings"]
+    assert finding_text(finding).endswith(", for 1m 30s. Lower num_cpus of the running tasks to what they use.")
+
+
 def test_nodes_that_are_gone_are_marked() -> None:
     of = history(*({"a": values(), "b": values()} for _ in range(3)))
     of.nodes["a"] = of.nodes["a"]._replace(left=5.0, lost="gone")

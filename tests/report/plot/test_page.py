@@ -98,3 +98,9 @@ def test_names_are_shortened_in_the_middle_so_that_jobs_of_a_sweep_stay_apart() 
 def test_a_run_of_unknown_start_has_no_time_of_day() -> None:
     with pytest.raises(UsageError, match="--clock: it is not known when run aaaa1111 started"):
         page([job(started=None)], of_day=True)
+
+
+@pytest.mark.parametrize("started", ["", None])
+def test_a_start_that_is_not_known_is_left_out(started: str | None) -> None:
+    assert "<p>run aaaa1111 · started 2026-01-31 12:00:00 UTC · completed</p>" in page([job()])
+    assert "<p>run aaaa1111 · completed</p>" in page([job(started=started)])

@@ -141,7 +141,7 @@ def test_a_torn_line_of_a_lost_run_is_told_with_its_number_and_the_rest_kept(tmp
     append(Path(journal.path), b"[5.0,1,", end=b"")
     told: list[str] = []
     assert "lost" == opened(tmp_path, told).record("aaa1")["outcome"]["status"]
-    assert [f"{journal.path}: line 7 cannot be read and was skipped (torn: its writer was stopped here)"] == told
+    assert [f"{journal.path}: line 7 cannot be read and was skipped (incomplete: its writer was stopped here)"] == told
 
 
 def test_a_line_that_is_just_being_written_is_not_told(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_an_expression_finds_the_runs_it_says(store: Store, where: str, expected
         ("status = oom oom", "'oom' is not expected here", 13),
         ("status = oom and", "a field is missing here", 16),
         ("", "a field is missing here", 0),
-        ("(status = oom", "a ) is missing to this (", 0),
+        ("(status = oom", "this ( is never closed", 0),
         ("status = oom)", "')' is not expected here", 12),
         ("not", "a field is missing here", 3),
         ('status = "oom', "the text that begins here has no end", 9),

@@ -12,6 +12,7 @@ from jobmeter.workflow.plan import load_plan
 from tests.workflow.spec.writing import plan_of, refusal_of, refusals_of
 
 OK = "jobs:\n- {name: a, command: x}\n"
+HANDLER = "failure_handlers:\n- name: h\n  rules: [{exit_codes: 1, recovery_script: %s}]\n"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,18 @@ OK = "jobs:\n- {name: a, command: x}\n"
         (
             "jobs:\n- {name: a, command: '\"x', shell: false}\n",
             "spec.yaml:2:13: jobs[0].command: '\"x' cannot be split into words: No closing quotation",
+        ),
+        (
+            HANDLER % "''" + OK,
+            "spec.yaml:3:27: failure_handlers[0].rules[0].recovery_script: the script is empty",
+        ),
+        (
+            HANDLER % '" \\n"' + OK,
+            "spec.yaml:3:27: failure_handlers[0].rules[0].recovery_script: the script is empty",
+        ),
+        (
+            HANDLER % '"a\\0b"' + OK,
+            "spec.yaml:3:27: failure_handlers[0].rules[0].recovery_script: has a NUL character",
         ),
         (
             "jobs:\n- {name: a, command: x, env: {'A=B': 1}}\n",

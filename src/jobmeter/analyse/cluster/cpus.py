@@ -1,4 +1,4 @@
-"""CPUs that are really the limit, and CPUs that are only reserved."""
+"""Findings about CPUs: they are really the limit, or they are only reserved."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from jobmeter.analyse.cluster.thresholds import Thresholds
 from jobmeter.units import share_text, text
 
 _MARGIN = 1.2
-"""Times what tasks used: what is recommended to reserve."""
+"""Factor on what tasks used, for the recommended reservation."""
 _FRACTIONS = (0.1, 0.25, 0.5, 1.0)
-"""CPUs below one that are recommended."""
+"""Recommended reservations of up to one CPU."""
+_LEAST_SHOWN = 0.01
+"""Fewer CPUs than this are not shown as a number."""
 
 
 def cpu_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """The cluster, or those of its nodes, whose CPUs were really busy for long enough."""
+    """A finding for the cluster, else for each node, whose CPUs were really busy for long enough."""
     whole = _bound(cluster_moments(history), CLUSTER, limits)
     if whole or len(history.nodes) < 2:
         return whole
@@ -70,7 +72,7 @@ def _bound(moments: Sequence[Moment], subject: str, limits: Thresholds) -> list[
 
 
 def over_reserved(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """Tasks that keep others from CPUs which they do not use, by name where it is known what each requests."""
+    """Findings about tasks that reserve CPUs which they do not use, by name if the requests of tasks are known."""
     moments = cluster_moments(history)
     found = lasting(points(moments, lambda each: _is_idle(each, limits)), limits.seconds)
     if not found:
@@ -86,7 +88,7 @@ def over_reserved(history: History, limits: Thresholds) -> list[ClusterFinding]:
 
 
 def _is_idle(moment: Moment, limits: Thresholds) -> bool:
-    """Whether nearly all CPUs are reserved, and those who reserved them neither use them nor wait for them."""
+    """Whether nearly all CPUs are reserved, and tasks neither use most of them nor wait for CPUs."""
     reserved = share(moment.values, "reserved_cpus", "total_cpus")
     used = _task_demand(moment)
     return (
@@ -98,9 +100,9 @@ def _is_idle(moment: Moment, limits: Thresholds) -> bool:
 
 
 def _task_demand(moment: Moment) -> float | None:
-    """CPUs that tasks use or are ready to use; of all processes, where those of tasks are not known.
+    """CPUs that tasks use or are ready to use; of all processes, if the usage of tasks is not known.
 
-    None when a task ran of which it is not known whether it waited for CPUs.
+    None if a task ran for which it is not known whether it waited for CPUs.
     """
     known = [task for task in moment.tasks.values() if "used_cpus" in task]
     if any("waited_cpus" not in task for task in known):
@@ -149,20 +151,21 @@ def _unnamed(during: Sequence[Moment], seconds: float) -> ClusterFinding:
     used = mean(during, _task_demand) or 0.0
     waiting = round(mean(during, waiting_count) or 0.0)
     queue = f"; {_tasks(waiting)} waited for CPUs meanwhile" if waiting else ""
+    free = reserved - math.ceil(used * _MARGIN)
     return ClusterFinding(
         "over_reserved",
         "problem" if waiting else "hint",
         CLUSTER,
         f"{_cpus(reserved)} are reserved and {_number(used)} used{queue}",
         seconds,
-        "lower num_cpus of what runs to what it uses",
-        f"about {_cpus(max(reserved - math.ceil(used * _MARGIN), 0.0))} more could be reserved",
+        "lower num_cpus of the running tasks to what they use",
+        f"about {_cpus(free)} more could be reserved" if free >= _LEAST_SHOWN else "",
         {},
     )
 
 
 def right_size(used: float) -> float:
-    """CPUs to reserve for a task that uses so many: whole ones above one, as Ray wants it."""
+    """CPUs to reserve for a task that uses `used` CPUs; above one CPU only whole CPUs, as Ray requires."""
     wanted = used * _MARGIN
     return next((size for size in _FRACTIONS if wanted <= size), float(math.ceil(wanted - 1e-6)))
 
@@ -172,7 +175,7 @@ def _cpus(count: float) -> str:
 
 
 def _number(value: float) -> str:
-    if value < 0.01:
+    if value < _LEAST_SHOWN:
         return "almost none"
     return text(round(value, 2 if value < 1 else 1), "count")
 

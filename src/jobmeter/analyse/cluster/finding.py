@@ -1,4 +1,4 @@
-"""What is worth reporting of a cluster: what was seen, for how long, what to do, and what that would bring."""
+"""A finding about a cluster: what was seen, for how long, what to do, and the effect of doing it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ CLUSTER = "cluster"
 
 
 class ClusterFinding(NamedTuple):
-    """One thing to report. `amounts` has the numbers of `action`, by name, for programs."""
+    """One finding. `amounts` has the numbers of `action`, by name, for programs."""
 
     kind: str
     severity: str  # problem or hint
     subject: str  # `cluster`, `node NAME` or `task NAME`
     seen: str
-    seconds: float  # for how long it was so
+    seconds: float  # how long it lasted
     action: str
-    effect: str
+    effect: str  # empty if there is none to report
     amounts: dict[str, float] = {}
 
 

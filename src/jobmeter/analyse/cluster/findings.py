@@ -1,4 +1,4 @@
-"""All that is worth reporting of a cluster, problems first."""
+"""All findings about a cluster."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ _RULES = (
 
 
 def cluster_findings(history: History, limits: Thresholds = DEFAULT) -> list[ClusterFinding]:
-    """What stands out, from the time that was spent beyond a line and never from one sample."""
+    """The findings of all rules, problems first. They go by the time beyond a threshold, never by one sample."""
     found = [finding for rule in _RULES for finding in rule(history, limits)]
     return sorted(found, key=lambda each: each.severity != "problem")

@@ -1,4 +1,4 @@
-"""GPUs that are really the limit, and GPUs that are only reserved."""
+"""Findings about GPUs: they are really the limit, or they are only reserved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gpu_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
     total = mean(during, lambda each: each.values.get("total_gpus")) or 1.0
     wanted = mean(during, _waiting_gpus) or 0.0
     more = max(math.ceil(max(used / limits.high - total, wanted) - 1e-6), 1)
-    queue = f"; {text(wanted, 'count')} more were waited for" if wanted else ""
+    queue = f"; {text(wanted, 'count')} more are requested by waiting tasks" if wanted else ""
     return [
         ClusterFinding(
             "gpu_bound",
@@ -39,7 +39,7 @@ def gpu_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
 
 
 def idle_gpu(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """GPUs that are reserved by those who hardly use them."""
+    """A finding if GPUs were reserved and hardly used, for long enough."""
     moments = cluster_moments(history)
 
     def is_idle(moment: Moment) -> bool:

@@ -1,11 +1,11 @@
-"""The quantities that are followed on a cluster, each described once: reports and pages follow from this."""
+"""The quantities that are monitored on a cluster, each described once: reports and pages are made from this."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 CUSTOM = "custom."
-"""How the part of a key begins that names a resource of the cluster's own: `reserved_custom.licence`."""
+"""The prefix, within a key, of the name of a custom resource: `reserved_custom.licence`."""
 
 
 class Measure(NamedTuple):
@@ -14,7 +14,7 @@ class Measure(NamedTuple):
     key: str
     unit: str
     help: str
-    across: str = "sum"  # how the nodes of a cluster combine: sum, max, or host: once for each machine, then summed
+    across: str = "sum"  # how values of nodes are combined: sum, max, or host: the sum of one value per machine
 
 
 MEASURES = (
@@ -54,7 +54,7 @@ CLUSTER_MEASURES = (
     Measure("tasks_pending", "count", "Tasks and actors that waited for what they request."),
     Measure("actors", "count", "Actors that were there."),
 )
-"""What only the whole cluster has."""
+"""Quantities that only the whole cluster has."""
 TASK_MEASURES = (
     Measure("running", "count", "How many ran at a time."),
     Measure("pending", "count", "How many waited for what they request."),
@@ -62,7 +62,7 @@ TASK_MEASURES = (
     Measure("waited_cpus", "count", "CPUs more that they were ready to use and did not get."),
     Measure("used_memory_bytes", "bytes", "Memory of all of them that nobody shares."),
 )
-"""What is known of the tasks of one name."""
+"""Quantities of all tasks of one name together."""
 
 
 def unit_of(key: str) -> str:
@@ -70,4 +70,4 @@ def unit_of(key: str) -> str:
     for measure in (*MEASURES, *CLUSTER_MEASURES, *TASK_MEASURES):
         if measure.key == key:
             return measure.unit
-    return "count"  # a resource of the cluster's own
+    return "count"  # a custom resource

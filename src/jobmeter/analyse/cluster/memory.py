@@ -1,4 +1,4 @@
-"""Memory that is the limit, memory that only climbs, and an object store that is too small."""
+"""Findings about memory: it is the limit, it only grows, or the object store is too small."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from jobmeter.units import share_text, text
 
 _USED, _CAPACITY = "used_memory_bytes", "capacity_memory_bytes"
 _FEW = 8
-"""Samples below which no trend is seen."""
+"""With fewer samples than this there is no trend."""
 _STRAIGHT = 0.85
-"""R² from which on memory climbs steadily."""
+"""R² from which on memory grows steadily."""
 _GROWTH = 0.02
-"""Share of the memory that it must have climbed by."""
+"""Share of the capacity that memory must have grown by."""
 _SETBACK = 0.1
-"""Share of what it climbed by that it may have fallen by in between."""
+"""Share of its growth that memory may have fallen by in between."""
 
 
 def memory_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """The nodes whose memory was nearly full for long enough."""
+    """A finding for each node whose memory was nearly full for long enough."""
     return [finding for node in history.nodes.values() for finding in _bound(history, node, limits)]
 
 
@@ -60,7 +60,7 @@ def _bound(history: History, node: Node, limits: Thresholds) -> list[ClusterFind
 
 
 def _step(capacity: float) -> float:
-    """A tenth of what there is: adding exactly what lacks would leave it at the line."""
+    """A tenth of the capacity, to be added: with exactly what is missing, usage would stay at the threshold."""
     return capacity / 10
 
 
@@ -82,7 +82,7 @@ def _full_in(moments: Sequence[Moment], capacity: float) -> str:
 
 
 def memory_growth(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """The nodes whose memory only climbed, for long enough."""
+    """A finding for each node whose memory only grew, for long enough."""
     return [finding for node in history.nodes.values() for finding in _growth(history, node, limits)]
 
 
@@ -105,7 +105,8 @@ def _growth(history: History, node: Node, limits: Thresholds) -> list[ClusterFin
             "memory_growth",
             "problem" if left < 3600 else "hint",
             f"node {node.name}",
-            f"memory climbed by {text(grown, 'bytes')} to {text(known[-1][1], 'bytes')} and never fell",
+            f"memory climbed by {text(grown, 'bytes')} to {text(known[-1][1], 'bytes')} and never fell "
+            f"by more than {share_text(_SETBACK)} of that",
             seconds,
             f"find what keeps memory{whose}: references that are not dropped, results that are not fetched",
             f"else it is full in {text(round(max(left, 0.0)), 'seconds')}",
@@ -115,22 +116,23 @@ def _growth(history: History, node: Node, limits: Thresholds) -> list[ClusterFin
 
 
 def _climb(moments: Sequence[Moment]) -> list[Moment]:
-    """The last part in which it never fell by more than a little of what it rose by."""
+    """The last moments in which memory never fell by more than the share `_SETBACK` of its growth."""
     if not moments:
         return []
     start = len(moments) - 1
-    lowest = moments[-1].values[_USED]
+    newest = lowest = moments[-1].values[_USED]
+    fallen = 0.0
     for at in range(len(moments) - 2, -1, -1):
         value = moments[at].values[_USED]
-        if value - lowest > _SETBACK * max(moments[-1].values[_USED] - lowest, 0.0):
-            break
-        if value <= lowest:
-            start, lowest = at, value
+        fallen, lowest = max(fallen, value - lowest), min(lowest, value)
+        # Falls are compared with the growth of the whole climb: at its newest samples there is hardly any growth yet.
+        if value == lowest and fallen <= _SETBACK * (newest - lowest):
+            start = at
     return list(moments[start:])
 
 
 def spilling(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """The nodes that moved objects from the object store to the disk."""
+    """A finding for each node that moved objects from the object store to the disk."""
     return [finding for node in history.nodes.values() for finding in _spilled(history, node)]
 
 

@@ -1,4 +1,4 @@
-"""What was seen of a cluster: nodes that come and go, and samples of what each reserved and used."""
+"""The history of a cluster: nodes that join and leave, and samples of what each reserved and used."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ Values = Mapping[str, float]
 """Key → value; absent means not known."""
 
 _MOST_SAMPLES = 4000
-"""More are merged two by two, so that a monitor of weeks has bounded memory. Means, peaks and minima stay exact."""
+"""More samples are merged in pairs, to bound the memory of a monitor that runs for weeks. Means, peaks and minima stay
+exact."""
 
 
 class Node(NamedTuple):
-    """One node, from when it joined."""
+    """One node, since it joined."""
 
     id: str
     name: str
@@ -30,19 +31,19 @@ class Node(NamedTuple):
 class Waiting(NamedTuple):
     """Tasks that wait for the same amounts."""
 
-    request: Values  # cpus, gpus, memory_bytes, or the name of a resource of the cluster's own
+    request: Values  # cpus, gpus, memory_bytes, or the name of a custom resource
     tasks: int
 
 
 class Sample(NamedTuple):
-    """The cluster at one time. Rates stand for the `span` before it."""
+    """The cluster at one time. Rates are means over the `span` before it."""
 
     seconds: float  # since monitoring began
     span: float  # since the sample before
     nodes: Mapping[str, Values]  # by id
     tasks: Mapping[str, Values] = {}  # by name
     waiting: tuple[Waiting, ...] = ()
-    cluster: Values = {}  # actors, and what else only the whole has
+    cluster: Values = {}  # actors, and other values that only the whole cluster has
 
 
 class History:
@@ -51,7 +52,7 @@ class History:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.samples: list[Sample] = []
-        self.requests: dict[str, Values] = {}  # name of tasks → what each of them requests
+        self.requests: dict[str, Values] = {}  # name of tasks → what each task requests
         self.sample_count = 0
         self.node_stats: dict[str, dict[str, RunningStat]] = {}
         self.task_stats: dict[str, dict[str, RunningStat]] = {}
@@ -78,7 +79,7 @@ def _count(stats: dict[str, RunningStat], values: Values, span: float) -> None:
 
 
 def cluster_values(sample: Sample, nodes: Mapping[str, Node]) -> dict[str, float]:
-    """All nodes of a sample together."""
+    """The values of all nodes of a sample combined, with those that only the whole cluster has."""
     total: dict[str, float] = {}
     hosts: dict[str, set[str]] = {}  # key → machines whose value was counted
     for node_id, values in sample.nodes.items():

@@ -1,4 +1,4 @@
-"""Nodes that were lost, nodes that are idle while others are full, and more nodes than are needed."""
+"""Findings about nodes: lost nodes, nodes that are idle while others are full, more nodes than needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jobmeter.analyse.cluster.thresholds import Thresholds
 from jobmeter.units import share_text, text
 
 _MOSTLY = 0.95
-"""Part of the time for which the nodes that are left must be enough."""
+"""Share of the time for which the remaining nodes must be enough."""
 
 
 def node_lost(history: History, limits: Thresholds) -> list[ClusterFinding]:
@@ -48,7 +48,7 @@ def node_lost(history: History, limits: Thresholds) -> list[ClusterFinding]:
 
 
 def skew(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """Some nodes full while others are idle, for long enough."""
+    """A finding if some nodes were full while others were idle, for long enough."""
 
     def apart(sample: Sample) -> tuple[str, str] | None:
         shares = {node: value for node, values in sample.nodes.items() if (value := cpu_share(values)) is not None}
@@ -79,7 +79,7 @@ def skew(history: History, limits: Thresholds) -> list[ClusterFinding]:
 
 
 def under_used(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    """Little reserved and little used, for long enough and most of the time."""
+    """A finding if little was reserved and little used, for long enough and for at least half of the time."""
     moments = cluster_moments(history)
     found = lasting(points(moments, lambda each: _is_low(each, limits)), limits.seconds)
     if not found or held_for(found) < history.seconds / 2:

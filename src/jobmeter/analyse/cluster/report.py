@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from jobmeter.record.cluster_types import ClusterReport, Figures, FindingReport, NodeReport, TaskReport
 
 _MOST_TASKS = 200
-"""Names of tasks that a report lists: those with most CPU."""
+"""Most names of tasks that a report lists: those that used most CPU."""
 
 
 def cluster_report(history: History, about: Mapping[str, Any], limits: Thresholds) -> ClusterReport:
-    """`about` has what the history does not: id, engine, address, when it began and ended, notes."""
+    """The report of a cluster. `about` has what the history lacks: id, engine, address, start and end, notes."""
     report: ClusterReport = {
         "schema": "jobmeter.cluster/1",
         "id": about["id"],
@@ -110,5 +110,5 @@ def _findings(history: History, limits: Thresholds) -> list[FindingReport]:
 
 
 def _round(value: float) -> float:
-    """Whole numbers of bytes and three decimals of the rest: more is noise."""
+    """Round to a whole number from a million on (bytes), else to three decimals: more is noise."""
     return float(round(value)) if abs(value) >= 1e6 else round(value, 3)

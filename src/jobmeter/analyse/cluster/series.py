@@ -1,4 +1,4 @@
-"""Values over time: means weighted by time, peaks, and for how long a line was crossed."""
+"""Values over time: means weighted by time, peaks, and how long a condition held."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 
 class RunningStat:
-    """Mean over time, peak, minimum and last of values that come one by one."""
+    """Time-weighted mean, peak, minimum and last of values that are added one by one."""
 
     __slots__ = ("_plain", "_sum", "count", "last", "minimum", "peak", "seconds")
 
     def __init__(self) -> None:
         self.count = 0
-        self.seconds = 0.0  # that the values stand for
+        self.seconds = 0.0  # that the values cover
         self.peak = float("-inf")
         self.minimum = float("inf")
         self.last = 0.0
         self._sum = self._plain = 0.0
 
     def add(self, value: float, span: float) -> None:
-        """A value that held for `span` seconds."""
+        """Add a value that held for `span` seconds."""
         self.count += 1
         self.seconds += span
         self._sum += value * span
@@ -29,14 +29,14 @@ class RunningStat:
 
     @property
     def mean(self) -> float:
-        """Weighted by time; of values that stand for no time, the plain mean."""
+        """The mean weighted by time; the plain mean if the values cover no time."""
         if self.seconds > 0:
             return self._sum / self.seconds
         return self._plain / self.count if self.count else 0.0
 
 
 def weighted(one: Mapping[str, float], span: float, other: Mapping[str, float], other_span: float) -> dict[str, float]:
-    """Two sets of values as one, each weighted by its time; what only one of them has is taken as it is."""
+    """Merge two sets of values, weighted by their spans; a value that only one set has is taken as it is."""
     whole = span + other_span
     merged = {**one, **other}
     for key in one.keys() & other.keys():
@@ -45,7 +45,7 @@ def weighted(one: Mapping[str, float], span: float, other: Mapping[str, float], 
 
 
 class Point(NamedTuple):
-    """What held for `span` seconds, until `seconds`."""
+    """Whether a condition held for the `span` seconds until `seconds`."""
 
     seconds: float
     span: float
@@ -53,18 +53,18 @@ class Point(NamedTuple):
 
 
 class Spell(NamedTuple):
-    """A time in which something held without a longer break."""
+    """A period in which a condition held without a longer break."""
 
     start: float
     end: float
-    seconds: float  # in which it really held
+    seconds: float  # in which it held, without the breaks
 
     def covers(self, seconds: float) -> bool:
         return self.start <= seconds <= self.end
 
 
 def spells(points: Iterable[Point], bridge: float) -> list[Spell]:
-    """The times in which it held; breaks of up to `bridge` seconds between two of them do not end one."""
+    """The periods in which the condition held; a break of up to `bridge` seconds does not end a period."""
     found: list[Spell] = []
     for point in points:
         if not point.holds or point.span <= 0:
@@ -79,10 +79,10 @@ def spells(points: Iterable[Point], bridge: float) -> list[Spell]:
 
 
 def lasting(points: Iterable[Point], least: float) -> list[Spell]:
-    """The times of at least `least` seconds in which it held. Breaks of a tenth of that are bridged."""
+    """The periods in which the condition held for at least `least` seconds. Breaks of a tenth of that are bridged."""
     return [spell for spell in spells(points, least / 10) if spell.seconds >= least - 1e-6]
 
 
 def held_for(found: Iterable[Spell]) -> float:
-    """Seconds, all times together."""
+    """The seconds in which the condition held, over all periods."""
     return sum(spell.seconds for spell in found)

@@ -1,4 +1,4 @@
-"""Shares of what there is: how much of its CPUs, memory and GPUs a node or a cluster used or reserved."""
+"""Shares of the capacity: how much of its CPUs, memory and GPUs a node or a cluster used or reserved."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jobmeter.analyse.cluster.model import History, Node, Sample, Values, Waitin
 from jobmeter.analyse.cluster.series import Point, Spell
 
 _WAITING = 0.05
-"""Share of the CPUs. Less waiting for CPUs than this is that of any busy machine."""
+"""Share of the CPUs. Waits for fewer CPUs than this occur on any busy machine, and do not count."""
 
 
 class Moment(NamedTuple):
-    """The values of one node, or of all, that stand for `span` seconds."""
+    """The values of one node, or of the whole cluster, over `span` seconds."""
 
     seconds: float
     span: float
@@ -36,18 +36,18 @@ def _moment(sample: Sample, values: Values) -> Moment:
 
 
 def points(moments: Iterable[Moment], holds: Callable[[Moment], bool | None]) -> Iterator[Point]:
-    """When a condition held; a moment of which it is not known is one in which it did not."""
+    """A point for each moment: whether a condition held. If that is not known, it did not."""
     for moment in moments:
         yield Point(moment.seconds, moment.span, bool(holds(moment)))
 
 
 def share(values: Values, part: str, whole: str) -> float | None:
-    """None when one of them is not known, or there is nothing of it."""
+    """The value `part` as a share of the value `whole`; None if one of them is not known, or `whole` is 0."""
     return values[part] / values[whole] if part in values and values.get(whole, 0.0) > 0 else None
 
 
 def cpu_demand(values: Values) -> float | None:
-    """CPUs that were busy, with those that processes waited for where they waited long."""
+    """CPUs that were busy, plus those that processes waited for if these are many; None if not known."""
     if "used_cpus" not in values:
         return None
     waited = values.get("waited_cpus", 0.0)
@@ -55,13 +55,13 @@ def cpu_demand(values: Values) -> float | None:
 
 
 def cpu_share(values: Values) -> float | None:
-    """The demand for CPUs as a share of those there are."""
+    """The demand for CPUs as a share of the capacity; None if not known."""
     demand, capacity = cpu_demand(values), values.get("capacity_cpus", 0.0)
     return demand / capacity if demand is not None and capacity > 0 else None
 
 
 def within(moments: Iterable[Moment], found: Sequence[Spell]) -> list[Moment]:
-    """The moments of these times."""
+    """The moments within these periods."""
     return [
         moment
         for moment in moments
@@ -70,14 +70,14 @@ def within(moments: Iterable[Moment], found: Sequence[Spell]) -> list[Moment]:
 
 
 def mean(moments: Sequence[Moment], value: Callable[[Moment], float | None]) -> float | None:
-    """Weighted by time, over the moments of which it is known."""
+    """The mean of a value weighted by time, over the moments for which it is known; None if there are none."""
     known = [(amount, moment.span) for moment in moments if (amount := value(moment)) is not None]
     seconds = sum(span for _, span in known)
     return sum(amount * span for amount, span in known) / seconds if seconds > 0 else None
 
 
 def percentile(moments: Sequence[Moment], value: Callable[[Moment], float | None], part: float) -> float | None:
-    """What it was no higher than, for this part of the time."""
+    """The level that a value did not exceed for the share `part` of the time; None if the value is never known."""
     known = sorted((amount, moment.span) for moment in moments if (amount := value(moment)) is not None)
     if not known:
         return None
@@ -90,7 +90,7 @@ def percentile(moments: Sequence[Moment], value: Callable[[Moment], float | None
 
 
 def waiting_cpus(moment: Moment) -> float:
-    """CPUs that those who wait request together."""
+    """CPUs that all waiting tasks request together."""
     return sum(each.request.get("cpus", 0.0) * each.tasks for each in moment.waiting)
 
 

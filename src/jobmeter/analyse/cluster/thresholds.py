@@ -1,4 +1,4 @@
-"""From where on something of a cluster is worth reporting."""
+"""The thresholds from which on something about a cluster is reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Thresholds(NamedTuple):
-    """Shares are of 1; `seconds` is how long a line must be crossed before anything is said."""
+    """`high` and `low` are shares of 1; `seconds` is how long one must be crossed before it is reported."""
 
     high: float = 0.9
     low: float = 0.3

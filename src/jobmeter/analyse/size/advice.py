@@ -1,4 +1,4 @@
-"""What to request next time, for one job: amounts with their reasons, and what they cost beside today's request."""
+"""What to request next time, for one job: amounts with their reasons, and their cost compared with today's request."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Law(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """How much of one resource to request; bytes, CPUs or seconds."""
+    """How much of one resource to request, in bytes, CPUs, seconds or GPUs."""
 
     resource: Resource
     request: float
     today: float | None  # what the newest run requested, before any retry
-    most: float  # the largest that was observed
-    usual: float  # what half of the runs stay below; of CPUs, their mean
+    most: float  # the largest amount that was observed
+    usual: float  # the median of the runs; for CPUs and GPUs, their mean
     fails: float | None  # the share of runs that would need more; None: not known
     reason: str
     law: Law | None = None  # how the request depends on a feature; None: it does not
-    features: Features = NO_FEATURES  # of the run that it is for
+    features: Features = NO_FEATURES  # of the run that the amount is for
 
 
 class Cost(NamedTuple):
-    """What the requests of a mean run hold while it runs; None: nothing is requested, or not measured."""
+    """What the requests of an average run hold while it runs; None: nothing is requested, or not measured."""
 
     gb_hours: float | None
     core_hours: float | None
@@ -46,8 +46,8 @@ class Advice(NamedTuple):
     runs: int
     completed: int
     amounts: list[Amount]
-    fails: float | None  # the share of runs that would fail for want of memory or time; None: not known
-    wasted_gb_hours: float | None  # a run, by what is requested today; None: nothing is, or not measured
+    fails: float | None  # the share of runs that would fail for lack of memory or time; None: not known
+    wasted_gb_hours: float | None  # per run, with today's request; None: nothing is requested, or not measured
     wasted_core_hours: float | None
     today: Cost = Cost(None, None)
     advised: Cost = Cost(None, None)
@@ -68,7 +68,7 @@ class Advice(NamedTuple):
         )
 
     def saved_gb_hours(self) -> float:
-        """By all runs that are known; negative when more is advised than is requested today."""
+        """GiB-hours that all completed runs would have saved; negative if more is advised than is requested today."""
         return self.completed * _less(self.today.gb_hours, self.advised.gb_hours)
 
     def saved_core_hours(self) -> float:

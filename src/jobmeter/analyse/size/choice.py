@@ -1,10 +1,10 @@
-"""The margin of least cost: what to multiply a prediction with, by how far it was from the needs of the past.
+"""Choose the margin of least cost: the factor on a prediction, by how far past needs were from their predictions.
 
-The residuals of a model, needs over predictions, are the sample; each is widened to a few points of a Student
-distribution, for a next run is never quite like one of the past. A few more runs are assumed that vary as a normal
-distribution of this spread would: what lies above all of a small sample is rather known from its spread than from its
-largest. Of all margins the one is taken that would have cost least: what is requested and not used, what a failed
-attempt and its retry hold, and a price of each failure.
+The sample is the residuals of a model: need over prediction. Each residual is widened to a few points of a Student
+distribution, because the next run is never quite like a past one. A few more runs are assumed, which vary as a normal
+distribution of this spread would: the spread of a small sample says more than its largest value about what may lie
+above the sample. The chosen margin is the one that would have cost least. The cost is what is requested and not used,
+what a failed attempt and its retry hold, and a price for each failure.
 """
 
 from __future__ import annotations
@@ -18,37 +18,39 @@ from typing import NamedTuple
 from jobmeter.analyse.size.models import middle
 
 WIDTH = 5.2
-"""Times the spread of the residuals, that each of them is widened to; less with more runs."""
+"""Factor on the spread of the residuals, to which each residual is widened; it falls with the number of runs."""
 DECAY = 0.6
-"""The power of the number of runs by which that falls."""
+"""The factor falls as this power of the number of runs."""
 WIDEST, NARROWEST = 1.6, 0.001
-"""At most so many times the spread; at least so much."""
+"""The upper bound of that factor, and the lower bound of the width itself."""
 HEAVY_TAIL = 3
-"""Degrees of freedom of the distribution that each is widened to."""
+"""Degrees of freedom of the Student distribution that each residual is widened to."""
 FINE, TAIL = 24, 4
-"""Points of each of the largest residuals, and how many these are: they decide how rare a failure is."""
+"""The least number of points for a large residual, and how many of the largest these are: they decide how rare a
+failure is."""
 ASSUMED_RUNS = 10.0
-"""Runs that are assumed beside those of the past."""
+"""Runs that are assumed in addition to those of the past."""
 _ASSUMED_POINTS = 48
 _MOST_FREEDOM = 60
-"""Degrees of freedom, from which on a sample hardly differs from a normal distribution."""
+"""Degrees of freedom from which on a sample hardly differs from a normal distribution."""
 _OF_NORMAL = 1.19
 """The standard deviation of a normal distribution whose `upper_spread` is 1."""
 OPTIMISM, MOST_OPTIMISM = 12.0, 1.0
-"""Over the number of runs, by how much more will fail than the runs say that the margin was chosen by; at most."""
+"""More runs will fail than the runs suggest that the margin was chosen by: by the share `OPTIMISM` over the number of
+runs, at most `MOST_OPTIMISM`."""
 SPREAD_RUNS = 1.0
-"""Runs that the spread of other jobs of the workflow stands for, beside a job's own."""
+"""The spread of the other jobs of the workflow counts as this many runs of the job."""
 FEW = 4
-"""Runs below which a spread may be small by luck, and is not taken for less than that of other jobs."""
+"""With fewer runs than this, a spread may be small by luck, and counts as at least that of other jobs."""
 _POINTS, _LEAST_POINTS, _MOST_POINTS = 64, 2, 8
 _RETRY = 1.1
-"""The least factor by which a retry is larger."""
+"""The least factor by which a retry is larger than the failed request."""
 _WORTH = 0.4
-"""The share of failures beyond which no margin is of least cost."""
+"""No margin with a larger share of failures is of least cost; so smaller residuals are left out."""
 
 
 class Residual(NamedTuple):
-    """How one model did on one run that it had not seen."""
+    """The error of a model for one run that it had not learned."""
 
     distance: float  # the logarithm of need over prediction
     held: float  # the prediction, times the seconds it is held for
@@ -56,7 +58,7 @@ class Residual(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """What to add to the logarithm of a prediction."""
+    """A margin: `distance` is what to add to the logarithm of a prediction."""
 
     cost: float  # of the past runs, as a multiple of what they used
     distance: float
@@ -65,18 +67,18 @@ class Margin(NamedTuple):
 
 
 class Price(NamedTuple):
-    """What decides beside the residuals."""
+    """What the choice depends on, in addition to the residuals."""
 
     failure: float  # the cost of one failure, in the unit of what is held
     usual_spread: float  # of the jobs of the workflow
 
 
 _Point = tuple[float, float, float]
-"""A part of a run that may come: its distance, what is held for it, its mass."""
+"""A part of a possible future run: its distance, what is held for it, its mass."""
 
 
 def choose_margin(residuals: Sequence[Residual], price: Price) -> Margin:
-    """The margin of least cost, of at least one residual."""
+    """The margin of least cost. There must be at least one residual."""
     count = len(residuals)
     ordered = sorted(residuals, reverse=True)
     spread = pooled(upper_spread([one.distance for one in ordered]), count, price.usual_spread)
@@ -86,18 +88,18 @@ def choose_margin(residuals: Sequence[Residual], price: Price) -> Margin:
 
 
 def failing_above(residuals: Sequence[Residual], spread: float, distance: float) -> float:
-    """The share of runs that is expected to fail with a smaller margin than the chosen one, whose spread this is."""
+    """The share of runs expected to fail with the margin `distance`, below the chosen one, which has this spread."""
     points = _points(sorted(residuals, reverse=True), spread)
     return _expected(sum(mass for above, _, mass in points if above > distance), len(residuals))
 
 
 def _expected(failing: float, count: int) -> float:
-    """The share of runs to come that fail, of so many failing of so many of the past."""
+    """The expected share of failures of future runs, if `failing` of `count` past runs fail."""
     return min(failing / count * (1 + min(OPTIMISM / count, MOST_OPTIMISM)), 1.0)
 
 
 def choose_retry(residuals: Sequence[Residual], price: Price, spread: float, above: float) -> float | None:
-    """The margin of least cost for a run that needed more than one; None when nothing is known of such runs."""
+    """The margin of least cost for a run that needed more than the margin `above`; None if no such run is expected."""
     ordered = sorted(residuals, reverse=True)
     points = [point for point in _points(ordered, spread) if point[0] > above]
     if not points:
@@ -106,7 +108,7 @@ def choose_retry(residuals: Sequence[Residual], price: Price, spread: float, abo
 
 
 def _points(ordered: Sequence[Residual], spread: float) -> list[_Point]:
-    """What may come, the largest first; without what is so small that it decides nothing."""
+    """The possible future runs as points, the largest first, without those that are too small to matter."""
     count = len(ordered)
     width = max(NARROWEST, spread * min(WIDEST, WIDTH * count**-DECAY))
     split = max(_LEAST_POINTS, min(_MOST_POINTS, _POINTS // count))
@@ -128,13 +130,13 @@ def _points(ordered: Sequence[Residual], spread: float) -> list[_Point]:
 
 
 def _least_cost(points: Sequence[_Point], held: float, largest: float, price: Price) -> tuple[float, float, float]:
-    """The cost, the margin that has it, and the mass of what fails with it."""
+    """The least cost, the margin that has it, and the mass of the points that fail with it."""
     least_cost, least_distance, least_failing = float("inf"), 0.0, 0.0
     most = exp(largest)
     held_failing = failing = 0.0
     for distance, part, mass in points:
         if held_failing * most + price.failure * failing >= least_cost:
-            break  # failures alone cost more, and those of smaller margins too
+            break  # failures alone cost more, and so do those of all smaller margins
         factor = exp(distance)
         retry = _RETRY * factor
         cost = factor * held + held_failing * (retry if retry > most else most) + price.failure * failing
@@ -146,14 +148,14 @@ def _least_cost(points: Sequence[_Point], held: float, largest: float, price: Pr
 
 
 def pooled(spread: float, count: int, usual: float) -> float:
-    """The spread of a job and that of others together: factors, of which neither outweighs the other by its size."""
+    """The spread of a job combined with that of other jobs: a geometric mean, so that the larger does not dominate."""
     own, others = log(max(spread, NARROWEST)), log(max(usual, NARROWEST))
     both = exp((count * own + SPREAD_RUNS * others) / (count + SPREAD_RUNS))
     return max(both, usual) if count < FEW else both
 
 
 def upper_spread(descending: Sequence[float]) -> float:
-    """How far the upper half lies above the median, by the mean square; a few that lie far off hardly count."""
+    """How far the upper half lies above the median, as a root mean square in which a few far values hardly count."""
     half = middle(descending)
     above = [distance - half for distance in descending[: (len(descending) + 1) // 2]]
     most = 2 * middle(above)
@@ -162,15 +164,15 @@ def upper_spread(descending: Sequence[float]) -> float:
 
 @lru_cache
 def _student_points(count: int, freedom: int) -> tuple[float, ...]:
-    """Points of equal mass: as many below 0 as above."""
+    """Points of equal mass of a Student distribution: as many below 0 as above."""
     above = [_student_quantile((index + 0.5) / count, freedom) for index in range((count + 1) // 2, count)]
     return (*(-point for point in reversed(above)), *([0.0] if count % 2 else []), *above)
 
 
 def _student_quantile(share: float, freedom: int) -> float:
-    """By the series of Abramowitz and Stegun 26.7.5, from the normal distribution.
+    """The quantile of a Student distribution, by the series of Abramowitz and Stegun 26.7.5.
 
-    It is good to about 1 % and a hundred times faster than the exact one.
+    It starts from the normal distribution, is right to about 1 %, and is a hundred times faster than the exact one.
     """
     x = NormalDist().inv_cdf(share)
     square = x * x

@@ -1,4 +1,4 @@
-"""What requests cost: what they hold while a run runs, and how much of it in vain."""
+"""The cost of requests: what they hold while a run runs, and how much of that is not used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CORE_HOUR = 3600.0
 
 
 def cost_of(completed: Sequence[StoredRun], requests: Mapping[Resource, float | None]) -> Cost:
-    """Of a mean run with these requests."""
+    """The cost of an average run with these requests."""
     seconds = [row["wall_seconds"] for row in completed if row.get("wall_seconds") is not None]
     mean = fmean(seconds) if seconds else None
     memory, cpus = requests.get(MEMORY), requests.get(CPU)
@@ -25,7 +25,7 @@ def cost_of(completed: Sequence[StoredRun], requests: Mapping[Resource, float | 
 
 
 def wasted_memory(completed: Sequence[StoredRun], today: float | None) -> float | None:
-    """GB-hours of a mean run with this request."""
+    """GiB-hours that an average run with this request does not use; None if not known."""
     if today is None:
         return None
     unused = [
@@ -37,7 +37,7 @@ def wasted_memory(completed: Sequence[StoredRun], today: float | None) -> float 
 
 
 def wasted_cpus(completed: Sequence[StoredRun], today: float | None) -> float | None:
-    """Core-hours of a mean run with this request."""
+    """Core-hours that an average run with this request does not use; None if not known."""
     if today is None:
         return None
     unused = [

@@ -16,11 +16,14 @@ from jobmeter.units import text
 _FAR_BELOW = 0.5
 _ALL = 0.95
 _IDLE = 0.5
-"""Of a CPU that is requested whole: if so much of it is not used, a part of it is requested."""
+"""If this much of a whole CPU would not be used, only a part of it is requested."""
 
 
 def advise_cpus(rows: Sequence[StoredRun], target: float, machine_cpus: int | None) -> Amount | None:
-    """None when it was not measured how many were used. Too few CPUs fail nothing: a rare run may wait for them."""
+    """How many CPUs to request; None if CPU usage was not measured.
+
+    Too few CPUs do not make a run fail: a rare run may wait for them.
+    """
     measured_rows = [row for row in rows if used_amount(row, CPU) is not None]
     if not measured_rows:
         return None
@@ -44,7 +47,7 @@ def advise_cpus(rows: Sequence[StoredRun], target: float, machine_cpus: int | No
 
 
 def _enough(rows: Sequence[StoredRun], today: float | None, target: float) -> float:
-    """Enough for the share of runs that must not lack any; a part of a CPU where most of a whole one would be idle."""
+    """CPUs that are enough for the share `target` of runs; a part of a CPU if most of a whole one would be idle."""
     step = cpu_step(today)
     cpus = _enough_in_steps(rows, step, target)
     if step < 1 or cpus == 1:
@@ -54,11 +57,15 @@ def _enough(rows: Sequence[StoredRun], today: float | None, target: float) -> fl
 
 
 def _enough_in_steps(rows: Sequence[StoredRun], step: float, target: float) -> float:
-    ordered = sorted(needed_cpus(row, step) for row in rows)
-    return ordered[min(ceil(target * len(ordered)), len(ordered)) - 1]
+    return enough_for(sorted(needed_cpus(row, step) for row in rows), target)
+
+
+def enough_for(ascending: Sequence[float], target: float) -> float:
+    """The least of these needs, smallest first, that is enough for the share `target` of them."""
+    return ascending[min(ceil(target * len(ascending)), len(ascending)) - 1]
 
 
 def _was_enough(rows: Sequence[StoredRun], cpus: float) -> bool:
-    """Whether the runs that requested so many CPUs used no more."""
+    """Whether there are runs that requested this number of CPUs, and none of them used more."""
     verdicts = [judge(row, CPU) for row in rows if row.get(CPU.requested) == cpus]
     return bool(verdicts) and not any(verdict is not None and verdict.is_over for verdict in verdicts)

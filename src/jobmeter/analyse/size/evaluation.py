@@ -9,6 +9,7 @@ from jobmeter.analyse.check import job_of
 from jobmeter.analyse.overuse import needed_cpus, used_amount
 from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.analyse.size.cost import CORE_HOUR, GB_HOUR
+from jobmeter.analyse.size.cpus import enough_for
 from jobmeter.analyse.size.need import Need
 from jobmeter.analyse.size.observation import COMPLETE, Observation, observation
 from jobmeter.analyse.size.policy import Policy
@@ -20,13 +21,13 @@ METHODS = (TODAY, LARGEST, PERCENTILE, ADVICE)
 
 
 class Result(NamedTuple):
-    """What one way to request would have cost; None where it is not known."""
+    """What one method of requesting would have cost; None: not known."""
 
     method: str
     gb_hours_wasted: float | None
     failed: int  # attempts that would have run out of memory
     core_hours_wasted: float | None
-    hours_wasted: float | None  # of time limits
+    hours_wasted: float | None  # hours of time limits that were not used
     timed_out: int
 
 
@@ -38,10 +39,10 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(rows: Sequence[StoredRun], policy: Policy = Policy()) -> Evaluation:  # noqa: B008
-    """Replay runs that completed, oldest first. Figures are taken as they are."""
+    """Replay the runs that completed; rows must be oldest first. Figures are taken as they are, without room."""
     completed = [row for row in rows if row.get("status") == "completed"]
     memory = _replay_all(completed, MEMORY, policy)
-    cpus = _core_hours(completed)
+    cpus = _core_hours(completed, policy.target)
     runtime = _replay_all(completed, RUNTIME, policy)
     results = [
         Result(
@@ -70,7 +71,7 @@ def _replay_all(rows: Sequence[StoredRun], resource: Resource, policy: Policy) -
         ADVICE: Advised(policy.terms(resource)),
     }
     if any(task.need.requested is None for task in tasks):
-        del methods[TODAY]  # what was not requested wasted nothing: the sum would say too little
+        del methods[TODAY]  # a run that requested nothing wasted nothing: the sum would be too low
     return {name: replay(method, tasks) for name, method in methods.items()}
 
 
@@ -82,8 +83,8 @@ def _task(row: StoredRun, resource: Resource) -> Task | None:
     return Task(job_of(row).step, Need(seen.value, seen.features, seconds, row.get(resource.requested)))
 
 
-def _core_hours(rows: Sequence[StoredRun]) -> dict[str, float]:
-    """Core-hours that were held and not used, by method. Too few CPUs make a run longer, and fail nothing."""
+def _core_hours(rows: Sequence[StoredRun], target: float) -> dict[str, float]:
+    """Core-hours that were held and not used, by method. Too few CPUs make a run longer, but not fail."""
     past: dict[str, list[float]] = {}
     wasted = dict.fromkeys(METHODS, 0.0)
     known = [row for row in rows if used_amount(row, CPU) is not None and row.get("wall_seconds")]
@@ -95,7 +96,7 @@ def _core_hours(rows: Sequence[StoredRun]) -> dict[str, float]:
             TODAY: requested,
             LARGEST: needs[-1] if needs else requested,
             PERCENTILE: needs[int(0.95 * (len(needs) - 1))] if needs else requested,
-            ADVICE: needs[int(0.98 * (len(needs) - 1))] if needs else requested,
+            ADVICE: enough_for(needs, target) if needs else requested,
         }
         for method, cpus in requests.items():
             wasted[method] += max(cpus - used, 0.0) * row["wall_seconds"] / CORE_HOUR

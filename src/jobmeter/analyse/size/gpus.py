@@ -12,7 +12,7 @@ from jobmeter.analyse.stored_run import StoredRun
 
 
 def advise_gpus(rows: Sequence[StoredRun]) -> Amount | None:
-    """None for a job that neither requests a GPU nor ever had one."""
+    """How many GPUs to request; None if they were not measured, or the job neither requests nor ever used one."""
     used = [row[GPU.used] for row in rows if row.get(GPU.used) is not None]
     today = requested_today(rows, GPU)
     if not used or (not today and not max(used)):

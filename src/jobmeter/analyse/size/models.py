@@ -1,7 +1,7 @@
-"""Predictions of what the next run needs: five simple models, each learned one run at a time.
+"""Models that predict what the next run needs: five simple ones, each of which learns one run at a time.
 
-All speak in logarithms: needs are positive and differ by factors. A model also forgets a run, which gives the
-prediction for each run from all others, and bounds what is kept.
+All work with logarithms of needs: needs are positive and differ by factors. A model can also forget a run. This makes
+it possible to predict each run from all others, and bounds the number of runs that are kept.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Protocol
 from jobmeter.analyse.size.advice import Law
 
 NEAREST = 5
-"""Runs with the most similar feature, of which the largest need is the prediction."""
+"""How many runs with the most similar feature are looked at: their largest need is the prediction."""
 RECENT = 3
 _FARTHEST = 3.0
-"""Powers of e beyond the needs that were seen, at which an extrapolation ends."""
+"""How far an extrapolation may go beyond the observed needs, as a power of e."""
 
 
 class Model(Protocol):
@@ -26,10 +26,10 @@ class Model(Protocol):
 
     @property
     def feature(self) -> str | None:
-        """None: it does without."""
+        """The name of the feature that the model uses; None: it uses none."""
 
     def predict(self, value: float) -> float:
-        """The logarithm of the need where the feature has this value; at least one run must be known."""
+        """The predicted logarithm of the need, if the feature has this value; at least one run must be known."""
 
     def learn(self, value: float, need: float) -> None:
         """Add a run with this value of the feature and this logarithm of its need."""
@@ -39,13 +39,13 @@ class Model(Protocol):
 
 
 def middle(ordered: Sequence[float]) -> float:
-    """The median of numbers in order."""
+    """The median of sorted numbers."""
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 class Median:
-    """Half of the runs needed less."""
+    """The median of all runs."""
 
     name = "median"
     feature = None
@@ -81,7 +81,7 @@ class Recent:
         del self._needs[: -2 * RECENT]
 
     def forget(self, value: float, need: float) -> None:
-        """Nothing: it forgets by itself."""
+        """Do nothing: `learn` drops old runs."""
 
     @staticmethod
     def without(needs: Sequence[float], index: int) -> float:
@@ -91,7 +91,7 @@ class Recent:
 
 
 class _Line:
-    """Least squares, from sums of what lies around the first run: differences lose no digits."""
+    """Least squares from running sums. Values are relative to the first run, so that differences lose no digits."""
 
     def __init__(self) -> None:
         self._origin: tuple[float, float] | None = None
@@ -113,18 +113,18 @@ class _Line:
         return base + slope * x
 
     def formula(self) -> tuple[float, float]:
-        """What it is at 0, and its slope."""
+        """The value of the line at 0, and its slope."""
         assert self._origin is not None, "no run is known"
         mean_x, mean_y = self._x / self._count, self._y / self._count
         around = self._xx - self._x * mean_x
-        # All at one place: sums that should cancel leave a remainder.
+        # If all runs have the same x, sums that should cancel leave a small remainder.
         flat = around <= 1e-9 * self._xx or self._count < 2
         slope = 0.0 if flat else (self._xy - self._x * mean_y) / around
         return mean_y + self._origin[1] - slope * (mean_x + self._origin[0]), slope
 
 
 class Line:
-    """The need grows by so much for each unit of the feature."""
+    """The need is a linear function of the feature."""
 
     name = "line"
 
@@ -147,13 +147,13 @@ class Line:
         self._line.add(value, exp(need), -1)
 
     def law(self, factor: float, plus: float) -> Law:
-        """What it predicts, times a margin and plus a constant."""
+        """The prediction as a formula, times a margin (`factor`) and plus a constant."""
         base, slope = self._line.formula()
         return Law(self.feature, factor * base + plus, factor * slope, 1.0)
 
 
 class Power:
-    """The need grows by a power of the feature."""
+    """The need is proportional to a power of the feature."""
 
     name = "power law"
 
@@ -175,13 +175,13 @@ class Power:
         self._line.add(logarithm(value), need, -1)
 
     def law(self, factor: float, plus: float) -> Law:
-        """What it predicts, times a margin and plus a constant."""
+        """The prediction as a formula, times a margin (`factor`) and plus a constant."""
         base, slope = self._line.formula()
         return Law(self.feature, plus, factor * exp(base), slope)
 
 
 class Nearest:
-    """The largest of the runs whose feature is most similar: it needs no law, and follows steps."""
+    """The largest need of the runs whose feature is most similar: it assumes no formula, and follows steps."""
 
     name = "nearest runs"
 
@@ -212,7 +212,7 @@ class Nearest:
 
 
 def logarithm(value: float) -> float:
-    """Of a feature, which may be 0 or below."""
+    """The logarithm of a feature; below 1 a straight line, as a feature may be 0 or negative."""
     return log(value) if value >= 1 else value - 1
 
 

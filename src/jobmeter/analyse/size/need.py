@@ -1,4 +1,4 @@
-"""What one run needed of one resource: what the advice is learned from."""
+"""What one run needed of one resource: the input that the advice is learned from."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NO_FEATURES: Features = {}
 
 
 class Need(NamedTuple):
-    """One run: how much it needed, and for how long a request of it is held."""
+    """One run: how much it needed, and for how long its request is held."""
 
     amount: float  # above 0
     features: Features = NO_FEATURES
-    seconds: float = 1.0  # of time itself 1: a second that is requested in vain costs a second
+    seconds: float = 1.0  # 1 if the resource is time: a second that is requested and not used costs a second
     requested: float | None = None

@@ -14,23 +14,23 @@ from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.model import Quality, Status
 
 ROOM = {Quality.EXACT.value: 1.03, Quality.SAMPLED.value: 1.1, Quality.AT_LEAST.value: 1.25}
-"""By how far the figure can be trusted: a limit also counts kernel memory that no process shows; a sample may have
+"""Factor on a memory figure, by its quality: a limit also counts kernel memory that no process shows; a sample may have
 missed a peak; of an incomplete figure, much may be missing."""
 BEYOND_LIMIT = 1.5
-"""Times the limit that a run met, where no run is known to have completed with more."""
+"""Factor on the limit that a run met, if no run is known to have completed with more."""
 BEYOND_LIMIT_UNKNOWN = 2.0
-"""The same where no run ever completed."""
+"""The same if no run ever completed."""
 COMPLETE, LIMIT, CUT = "complete", "limit", "cut"
-"""The run came to its end; it met a limit that it requested; it ended early for another reason."""
+"""How a run ended: it completed; it met a limit that it requested; it ended early for another reason."""
 BYTES, READ_BYTES = "bytes", "read_bytes"
-"""Features: the size of the inputs, which a run is labelled with, and what it was measured to read."""
+"""Features: the size of the inputs, from a label of the run, and the bytes that it was measured to read."""
 
 
 class Observation(NamedTuple):
     value: float  # above 0: what it used, or the limit that it met
     ending: str  # unless COMPLETE, the value is a lower bound
     name: str
-    room: float  # what to multiply it with, for what the figure may have missed
+    room: float  # factor for what the figure may have missed
     features: Features
     seconds: float
 
@@ -40,13 +40,17 @@ class Observation(NamedTuple):
 
 
 def observe(rows: Sequence[StoredRun], resource: Resource, *, exactly: bool = False) -> list[Observation]:
-    """What each run says, in the order given; `exactly` takes the figures as they are."""
+    """The observations of the runs, in the order given; `exactly` takes the figures as they are."""
     observations = (observation(row, resource, exactly=exactly) for row in rows)
     return [one for one in observations if one is not None]
 
 
 def needs(observations: Sequence[Observation], resource: Resource) -> list[Need]:
-    """The needs they stand for. A run that met a limit counts where no other is known to have used more."""
+    """The needs that follow from the observations.
+
+    Every completed run counts. A run that met a limit counts, with more than the limit, if no completed run used more
+    than the limit. A run that ended early counts if it used more than every completed run.
+    """
     most = max((one.value for one in observations if one.ending == COMPLETE), default=0.0)
     found = []
     for one in observations:
@@ -59,7 +63,7 @@ def needs(observations: Sequence[Observation], resource: Resource) -> list[Need]
 
 
 def features_of(row: StoredRun) -> dict[str, float]:
-    """The numbers that a run is labelled with, and what it read."""
+    """The features of a run: its numeric labels, and the bytes that it read."""
     features = {name: number for name, text in row.get("labels", {}).items() if (number := _number(text)) is not None}
     for name in (*_NOT_FEATURES, *_VERSION_LABELS):
         features.pop(name, None)
@@ -69,7 +73,7 @@ def features_of(row: StoredRun) -> dict[str, float]:
 
 
 _NOT_FEATURES = ("task_id", "attempt", "job_id", "array_task_id")
-"""Numbers that importers label runs with, and that only count them."""
+"""Labels by importers whose numbers only count runs."""
 
 
 def _number(text: Any) -> float | None:
@@ -81,9 +85,9 @@ def _number(text: Any) -> float | None:
 
 
 def observation(row: StoredRun, resource: Resource, *, exactly: bool = False) -> Observation | None:
-    """None when it is not known what the run used."""
+    """What a run says about the need of a resource; None if it is not known what the run used."""
     used = row.get(resource.used) or 0.0
-    # A run that met a limit used all of it, whatever was sampled; the time it then took to end is not part of it.
+    # A run that met a limit used all of it, whatever was sampled. The time that it then took to end does not count.
     value = row[resource.requested] if met_limit(row, resource) else used
     value = max(value, used) if resource is MEMORY else value
     if not value > 0:
@@ -105,25 +109,25 @@ def _ending(row: StoredRun, resource: Resource) -> str:
 
 
 def requested_today(rows: Sequence[StoredRun], resource: Resource) -> float | None:
-    """What the newest run requested; a retry may have requested more than the spec does."""
+    """What the newest run requested in its first attempt: a retry may have requested more than the spec does."""
     if not rows:
         return None
     key = job_of(rows[0]).key
     attempts = [row for row in rows if job_of(row).key == key] if key[0] else rows[:1]
     if attempt_of(rows[0]) > 1 and not key[0]:
-        attempts = rows  # the task is not known of which it is a retry: the newest first attempt
+        attempts = rows  # it is not known which task this is a retry of: take the newest first attempt
     requested: float | None = min(attempts, key=attempt_of).get(resource.requested)
     return requested
 
 
 def attempt_of(row: StoredRun) -> int:
-    """Which attempt a run was: of a job of a workflow, or as an importer labelled it."""
+    """The number of the attempt that a run was: from the label of an importer, else from its job of a workflow."""
     number = _number(row.get("labels", {}).get("attempt"))
     return job_of(row).attempt if number is None else int(number)
 
 
 def of_newest_version(rows: Sequence[StoredRun]) -> list[StoredRun]:
-    """Newest first, without those from before the newest version, once several runs of that have completed."""
+    """Leave out runs before the newest version, if several runs of that version completed. Rows are newest first."""
     completed = [version_of(row) for row in rows if row.get("status") == Status.COMPLETED]
     newest = completed[0] if completed else ()
     if not newest or completed.count(newest) < SEVERAL:
@@ -133,7 +137,7 @@ def of_newest_version(rows: Sequence[StoredRun]) -> list[StoredRun]:
 
 
 def version_of(row: StoredRun) -> tuple[str, ...]:
-    """What a run is labelled with of the program that it ran; empty when nothing is known of it."""
+    """The version of the program of a run, from its labels; empty if not known."""
     labels = row.get("labels", {})
     return tuple(f"{name}={labels[name]}" for name in _VERSION_LABELS if name in labels)
 
@@ -143,7 +147,7 @@ _VERSION_LABELS = ("version", "container")
 
 
 def without_superseded(rows: Sequence[StoredRun]) -> list[StoredRun]:
-    """Leave out attempts that met a limit if a later one completed: that one says what was needed."""
+    """Leave out attempts that met a limit if another attempt at the task completed: that one shows what was needed."""
     if not any(row.get("status") in _MET for row in rows):
         return list(rows)
     completed = {task for row in rows if row.get("status") == Status.COMPLETED and (task := _task_of(row)) is not None}
@@ -154,7 +158,7 @@ _MET = (Status.OOM, Status.TIMEOUT)
 
 
 def _task_of(row: StoredRun) -> object:
-    """What attempts at one task have in common; None when that is not known."""
+    """A key that all attempts at one task have in common; None if it is not known."""
     labels = row.get("labels")
     if labels and (task := labels.get("task")) is not None:
         return row["name"], task

@@ -1,4 +1,4 @@
-"""What the jobs of one workflow share: how much needs vary, what a failure costs, how needs compare with requests."""
+"""What the jobs of one workflow share: how far needs vary, what a failure costs, how needs compare with requests."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ USUAL_TARGET = 0.98
 STEP = 0.2
 """How fast the price of a failure grows when more fail than the budget allows."""
 BUDGET = 0.61
-"""The part of the failures that the target allows which each of memory and time may cause."""
+"""The part of the failures allowed by the target that each of memory and time may cause."""
 LEAST_JUDGED = 8
-"""Runs of a job, from which on its failures make failures dearer: those of a job that is hardly known are no sign."""
+"""Runs of a job from which on its failures raise the price of a failure: those of a job with few runs prove nothing."""
 USUAL_SPREAD = 0.03
 _FEW_JOBS = 5
 _SETTLING = 30
-"""Rises of the price by half, at most."""
+"""The price is raised at most this many times, by half each time."""
 _MOST_SETTLED = 50
 
 
 class Terms(NamedTuple):
-    """What is wanted of the advice."""
+    """The terms that the advice on one resource must meet."""
 
     target: float = USUAL_TARGET  # the share of runs that must not fail
     failure_cost: float = 1.0  # the price of a failure, in runs of the workflow
@@ -37,7 +37,7 @@ class Terms(NamedTuple):
 
     @property
     def strictness(self) -> float:
-        """How many times further a margin may go than with the usual target, as a power; at least 1."""
+        """Factor on the logarithm of the largest margin that is allowed with the usual target; at least 1."""
         return max(log(1 - self.target) / log(1 - USUAL_TARGET), 1.0)
 
 
@@ -55,8 +55,11 @@ class Pool:
         self._sizers.append(sizer)
 
     def leave(self, sizer: Sizer) -> None:
-        """Of a job that is learned anew."""
+        """Remove the sizer of a job that is learned again from the start, with its runs."""
         self._sizers.remove(sizer)
+        # Added up again: subtraction would leave a rounding error, which can be larger than what the others used.
+        self._used = sum(each.used for each in self._sizers)
+        self._runs = sum(each.learned for each in self._sizers)
         self._spread = None
 
     def add(self, need: Need) -> None:
@@ -65,14 +68,14 @@ class Pool:
         self._spread = None
 
     def outcome(self, failed: int, terms: Terms = Terms()) -> None:  # noqa: B008
-        """How many attempts of a run failed for want of what was advised: too many make failures dearer."""
+        """Count attempts of a run that failed because too little was advised: too many raise the price of a failure."""
         self._dearer = max(1.0, self._dearer * exp(STEP * (failed - BUDGET * (1 - terms.target))))
 
     def settle(self, terms: Terms, features: Collection[str] | None = None, budget: float = BUDGET) -> float:
-        """Raise the price of a failure until no more are expected, over all jobs, than the target allows.
+        """Raise the price of a failure until no more failures are expected, over all jobs, than the target allows.
 
-        Returns the share of runs that is expected to fail. `budget` is the part of what the target allows; `features`
-        are those that are known of runs to come; None is all.
+        Returns the share of runs expected to fail. `budget` is the part of the failures allowed by the target that this
+        resource may cause; `features` are the features known of future runs; None: all.
         """
         known = [sizer for sizer in self._sizers if sizer.runs > 1]
         sample = known[:: max(len(known) // _MOST_SETTLED, 1)]
@@ -89,14 +92,14 @@ class Pool:
         return Price(failure, self._usual_spread())
 
     def _usual_spread(self) -> float:
-        """The middle of the jobs' spreads, or what is assumed of a job when there are few."""
+        """The median of the jobs' spreads, or an assumed spread if there are few jobs."""
         if self._spread is None:
             spreads = [each.spread for each in self._sizers if each.runs > 1]
             self._spread = median(spreads) if len(spreads) >= _FEW_JOBS else USUAL_SPREAD
         return self._spread
 
     def unknown(self, requested: float, terms: Terms, above: float = 0.0) -> float:
-        """What a job without a past shall request, more than an amount that was not enough."""
+        """What a job without stored runs shall request; more than `above`, an amount that was not enough."""
         if above >= requested:
             return 2 * above
         shares = [each.share for each in self._sizers if each.share is not None]

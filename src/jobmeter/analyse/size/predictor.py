@@ -1,14 +1,14 @@
-"""The online predictor of one job: `fit` it to stored runs, `predict` the next, `retry` one that failed, `update` it.
+"""The online predictor of one job: `fit` it to stored runs, `predict` the next run, `retry` a failed one, `update` it.
 
-    memory    the request of least cost on the job's own past, with room for what the figure may have missed
-    runtime   the same; not below the longest run, unless that is allowed or the input of the run is known
-    cpus      as many as the rule of over-use finds enough for nearly every run, and no more than is requested where
-              that was enough; a part of a CPU stays a part
-    gpus      as many as any run had processes on, of runs that request some or use some
-    memory of a GPU, where it was measured: as memory
+    memory    the request of least cost on the job's own past runs, with room for what the figure may have missed
+    runtime   the same; not below the longest run, unless that is allowed or a feature of the run is known
+    cpus      as many as the rule of over-use finds enough for nearly every run, and no more than is requested if
+              that was enough; a fraction of a CPU stays a fraction
+    gpus      as many as any run had processes on, for jobs that request or use GPUs
+    memory of a GPU, if it was measured: the same as memory
 
-Of a job that never completed, it is only known that a limit it met was too low. Of a sweep whose parameters are not
-given it is the largest job that is sized.
+For a job that never completed, it is only known that a limit it met was too low. For a sweep whose parameters are not
+given, the largest job is sized.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from jobmeter.model import Status
 from jobmeter.units import text
 
 MOST_RUNS = 1000
-"""The newest runs of a job, by which it is sized."""
+"""A job is sized by at most this many of its newest runs."""
 _RECENT = 50
-"""Runs that show what a job may need, whatever order they came in: advice is for more than the very next run."""
-_NO_ROOM = 1.05  # less is not mentioned
+"""The newest runs, which show what a job may need in any order: the advice is for more than the very next run."""
+_NO_ROOM = 1.05  # less room is not mentioned
 _ENOUGH = 1.02
-"""Times the largest need that a request which never failed is known to be enough."""
+"""A request that never failed is known to be enough if it is this many times the largest need."""
 
 
 class Pools:
-    """What the jobs of a workflow share, by resource."""
+    """The pool of each resource, which the jobs of a workflow share."""
 
     def __init__(self) -> None:
         self._pools: dict[Resource, Pool] = {}
@@ -66,7 +66,7 @@ class Pools:
         return self._pools.setdefault(resource, Pool())
 
     def settle(self, policy: Policy, features: Collection[str] | None) -> None:
-        """Make failures as dear as it takes to keep to the target, by what is expected of all jobs together."""
+        """Raise the prices of failures until the failures expected of all jobs together meet the target."""
         expected = [pool.settle(policy.terms(resource), features) for resource, pool in self._pools.items()]
         if sum(expected) > 1 - policy.target:
             for resource, pool in self._pools.items():
@@ -74,14 +74,14 @@ class Pools:
 
 
 class Predictor:
-    """What is learned of one job."""
+    """What is learned about one job."""
 
     def __init__(self, name: str, policy: Policy, pools: Pools | None = None) -> None:
         self.name = name
         self._policy = policy
         self._pools = pools if pools is not None else Pools()
         self._rows: list[StoredRun] = []  # newest first
-        self._version = ""  # of which alone the runs count, in words
+        self._version = ""  # the only version whose runs count, in words; empty: all runs count
         self._sizers: dict[Resource, Sizer] = {}
 
     def learn(self, rows: Iterable[StoredRun]) -> None:
@@ -115,7 +115,7 @@ class Predictor:
                 sizer.update(need)
 
     def predict(self, features: Features = NO_FEATURES, machine_cpus: int | None = None) -> Advice:
-        """What a run with these features shall request; nothing for a resource that no run has."""
+        """What a run with these features shall request; without resources that no run has figures of."""
         rows = self._rows
         completed = [row for row in rows if row.get("status") == Status.COMPLETED]
         met = {row.get("status") for row in rows}
@@ -160,7 +160,7 @@ class Predictor:
         sizer = self._sizers[resource]
         known = sizer.known(_with_reading(features, sizer))
         if not known and len({one.name for one in observations}) > 1:
-            sizer = Sizer(self._pools.of(resource))
+            sizer = Sizer(self._pools.of(resource), is_counted=False)
             sizer.learn(needs(as_largest(observations)[::-1], resource))
             whose = "of its largest job, " + max(observations, key=lambda one: one.value).name
         else:
@@ -213,7 +213,7 @@ def advise(
     machine_cpus: int | None = None,
     pools: Pools | None = None,
 ) -> Advice:
-    """What to request, for the job with these runs, newest first; `machine_cpus` the newest could use."""
+    """What a job with these runs, newest first, shall request. The newest run could use `machine_cpus` CPUs."""
     pools = pools if pools is not None else Pools()
     predictor = fit(name, rows, policy, pools)
     pools.settle(policy, features)
@@ -221,14 +221,14 @@ def advise(
 
 
 def _with_reading(features: Features, sizer: Sizer) -> Features:
-    """The bytes of the inputs stand for what will be read, if no run is labelled with them."""
+    """The features, with the size of the inputs as the bytes that will be read if no run has the size as a label."""
     if BYTES in features and not sizer.knows(BYTES) and READ_BYTES not in features:
         return {**features, READ_BYTES: features[BYTES]}
     return features
 
 
 def _guess(observations: Sequence[Observation], resource: Resource, today: float | None, most: float) -> Amount:
-    """Of a job that never completed."""
+    """A guess for a job that never completed."""
     met = max((one.value for one in observations if one.ending == LIMIT), default=0.0)
     amount = max(one.amount for one in observations) * BEYOND_LIMIT_UNKNOWN
     words = text(most, resource.unit)
@@ -238,14 +238,14 @@ def _guess(observations: Sequence[Observation], resource: Resource, today: float
 
 
 def _met_limit(observations: Sequence[Observation], policy: Policy) -> float:
-    """The largest limit that a run met and no run is known to have exceeded; 0 when runs met one only rarely."""
+    """The largest limit that a run met and no run is known to have exceeded; 0 if runs met such a limit only rarely."""
     most = max((one.value for one in observations if one.ending != LIMIT), default=0.0)
     met = [one.value for one in observations if one.ending == LIMIT and one.value >= most]
     return max(met, default=0.0) if len(met) > (1 - policy.target) * len(observations) else 0.0
 
 
 def _usual_most(observations: Sequence[Observation], policy: Policy) -> float:
-    """The largest need of the newest runs, without as many of the largest as may fail."""
+    """The largest need of the newest completed runs, leaving out as many of the largest as may fail."""
     recent = sorted([one.amount for one in observations if one.ending == COMPLETE][:_RECENT])
     may_fail = int((1 - policy.target) * len(recent) + 1e-9)
     return recent[max(len(recent) - 1 - may_fail, 0)]
@@ -277,7 +277,7 @@ def _settled(
     *,
     is_beyond: bool,
 ) -> tuple[float, str]:
-    """Rounded up; a request that never failed and is above every need is not raised."""
+    """The amount rounded up, and the reason. A request that never failed and is above every need is not raised."""
     rounded = _rounded(amount, resource)
     if today is not None and amount <= today < rounded:
         return today, f"{reason}; what it requests today is enough"

@@ -1,7 +1,7 @@
-"""A history again, with other requests: what each way to request would have wasted, and how often it would have failed.
+"""Replay a history with other requests: what each method would have wasted, and how often it would have failed.
 
-A request below what a run needed fails at its end, wastes all it held and is retried; one that fits wastes what lies
-above the need.
+A request below the need of a run fails at the end of the run, wastes all that it held, and is retried. A request that
+is enough wastes what lies above the need.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class Step(NamedTuple):
 
 
 class Method(Protocol):
-    """A way to request, which learns from each run that has ended."""
+    """A method of requesting, which learns from each run that has ended."""
 
     def learn(self, job: str, past: Sequence[Need]) -> None:
-        """Runs of a job that are known from the start, oldest first."""
+        """Learn the runs of a job that are known from the start, oldest first."""
 
     def settle(self) -> None:
         """Called once, after all calls of `learn`."""
 
     def request(self, task: Task) -> float:
-        """What its first attempt requests; it does not see the need."""
+        """What the first attempt at the task requests. It must not depend on the need."""
 
     def retry(self, task: Task, amount: float, attempt: int) -> float:
-        """What the next attempt requests, after this one with `amount` failed."""
+        """What the next attempt requests, after this attempt failed with `amount`."""
 
     def update(self, task: Task, failed: int) -> None:
-        """The run has ended, after so many failed attempts."""
+        """Learn from a run that has ended, after `failed` failed attempts."""
 
 
 class Requested:
@@ -71,7 +71,7 @@ class Requested:
 
 
 class Percentile(Requested):
-    """What a share of the runs of the job needed so far."""
+    """The amount that was enough for a share of the job's runs so far."""
 
     def __init__(self, share: float = _PERCENTILE) -> None:
         self._share = share
@@ -89,7 +89,7 @@ class Percentile(Requested):
 
 
 class Largest(Percentile):
-    """The largest so far."""
+    """The largest need of the job so far."""
 
     def __init__(self) -> None:
         super().__init__(1.0)
@@ -112,7 +112,7 @@ class Advised:
         self._sizer(job).learn(past)
 
     def settle(self) -> None:
-        """All that is known from the start is learned."""
+        """Set the price of a failure, once all runs known from the start are learned."""
         self._pool.settle(self._terms)
 
     def request(self, task: Task) -> float:
@@ -135,7 +135,7 @@ class Advised:
 
 
 def replay(method: Method, tasks: Iterable[Task]) -> list[Step]:
-    """Each run in the order given. What nothing is known of, and nothing requested for, counts as without waste."""
+    """Replay the runs in the order given. A run without a request, of a job that is not known yet, wastes nothing."""
     return [replay_one(method, task) for task in tasks]
 
 

@@ -1,4 +1,4 @@
-"""What a job without a past shall request: a share of today's request, by how much of theirs other jobs needed."""
+"""What a job without stored runs shall request: a share of its request, by the shares that other jobs needed."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 ROOM = 1.25
-"""Times the share that a job needed, that a job like it is given."""
+"""Factor on the share that a job needed, for a job like it."""
 ASSUMED_JOBS = 4.0
-"""Jobs whose shares are assumed, beside those that are known: any share is as likely."""
+"""Jobs that are assumed in addition to the known ones: for them, all shares are equally likely."""
 _ASSUMED_POINTS = 20
 _MOST_JOBS = 200
 
 
 class Share(NamedTuple):
-    """Of one job: the largest part of its request that a run needed, and what a run's request holds."""
+    """One job: the largest share of its request that a run needed, and what the request of an average run holds."""
 
     needed: float
     held: float
 
 
 def choose_share(shares: Collection[Share], failure: float, above: float = 0.0) -> float:
-    """The share of least cost, above one that was not enough; `failure` is the price of one. All of it: 1."""
+    """The share of least cost, above the share `above`, which was not enough; `failure` is the price of a failure.
+
+    It is 1, the whole request, if no shares are known.
+    """
     newest = list(shares)[-_MOST_JOBS:]
     if not newest:
         return 1.0

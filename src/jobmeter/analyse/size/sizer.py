@@ -1,4 +1,4 @@
-"""One resource of one job: the model and margin that would have cost least on its past, and what they say of a run."""
+"""Size one resource of one job, by the model and the margin that would have cost least on its past runs."""
 
 from __future__ import annotations
 
@@ -23,39 +23,41 @@ from jobmeter.analyse.size.pool import Pool, Terms
 from jobmeter.analyse.size.shares import Share
 
 MOST_RUNS = 512
-"""The newest runs of a job that its models know."""
+"""The models of a job know at most this many of its newest runs."""
 MOST_RESIDUALS = 128
-"""The newest runs by which models and margins are judged."""
+"""Models and margins are judged by at most this many of the newest runs."""
 MOST_FEATURES = 4
 LEAST_FITTED = 4
-"""Runs from which on a feature can explain them."""
+"""Runs from which on a feature can explain their needs."""
 MOST_TOLD = 50
 _FROM_ALL_OTHERS = (2, 4, 8, 16, 32, 64)
-"""Numbers of runs at which each is predicted again, from all others; a first prediction from two runs says little."""
+"""At these numbers of runs, each run is predicted again from all others: a first prediction by two runs says little."""
 SINGLE = 1.25
-"""Times the need of the only run."""
+"""Factor on the need of the only run."""
 MOST_TIMES = 2.0
-"""Times the largest need, at most, unless a feature is larger than ever: a spread of few runs says little."""
+"""Upper bound of a request, as a factor on the largest need: a spread of few runs says little. It is higher if a
+feature is larger than in any run."""
 LUCK = 0.5
-"""Over the number of runs, by how much a model must cost less than the median, to be preferred: of several models the
-best on few runs is so partly by luck."""
+"""A model is preferred to the median if it costs less by the share `LUCK` over the number of runs: on few runs, the
+best of several models is the best partly by luck."""
 CLEAR = 0.01
-"""The same, however many runs there are."""
+"""A share that is added to that, for any number of runs."""
 ORDER = 0.03
-"""The same of the model that goes by the order of runs, however many these are: runs of one batch have an order too."""
+"""A share that is added to that for the model that depends on the order of runs: runs of one batch have an order, too,
+without a meaning."""
 ALMOST = 1.2
-"""Times the least cost, that a model may have which counts where a feature is larger than ever."""
+"""If a feature is larger than in any run, a model counts, too, whose cost is up to this factor above the least."""
 _USUAL_SPREADS = 4.0
-"""Times the spread of other jobs, that a need may lie above all that were seen."""
+"""Factor on the spread of other jobs, by which a need may lie above all observed needs."""
 _MOST_CHOSEN = 2
-"""Attempts after which a retry is chosen by its cost; later ones are doubled."""
+"""After up to this many attempts, a retry is chosen by its cost; later requests are doubled."""
 _LEAST_STEP = 0.02
 _TAIL_SPREADS = 4.0
-"""Times the spread, by which needs above all that were seen exceed an amount, as a power of e."""
+"""Factor on the spread, by which needs above all observed needs exceed an amount, as a power of e."""
 _LEAST_GROWTH, _MOST_GROWTH = 1.05, 4.0
 _ABOVE_LARGEST = 1.02
 JUMP = 4.0
-"""A retry requests a little above the largest need, if that is no more than so many times what was not enough."""
+"""A retry requests a little above the largest need, if that is at most this many times what was not enough."""
 _LEAST_FOR_LAW = 5
 _CLEARLY = 0.7
 _NO_FEATURE = "no feature"
@@ -66,7 +68,7 @@ class Past(NamedTuple):
 
     runs: int
     failed: int
-    waste: float  # the mean of what the others would have had in vain, as a share of what they needed
+    waste: float  # of the runs that would not have failed: the mean unused amount, as a share of the need
 
 
 class Size(NamedTuple):
@@ -81,7 +83,7 @@ class Size(NamedTuple):
 
 
 class _Judged:
-    """A model, and how it did."""
+    """A model, and its residuals."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -98,13 +100,13 @@ class _Judged:
 
     @property
     def handicap(self) -> float:
-        """What its cost is multiplied with, when models are compared."""
+        """The factor on its cost when models are compared."""
         if not self.is_fitted:
             return 1.0
         return 1 + CLEAR + LUCK / self.runs + (ORDER if isinstance(self.model, Recent) else 0.0)
 
     def past(self, distance: float) -> Past:
-        """With this margin."""
+        """How the model would have done on the newest runs with this margin."""
         newest = self.residuals[-MOST_TOLD:]
         factor = exp(distance)
         over = [factor * one.held / one.used - 1 for one in newest if one.distance <= distance]
@@ -117,11 +119,18 @@ class _Judged:
 
 
 class Sizer:
-    """The past of one resource of one job, learned one run at a time."""
+    """The past of one resource of one job, learned one run at a time.
 
-    def __init__(self, pool: Pool | None = None) -> None:
+    The pool counts its runs, unless they are those of another sizer that the pool counts (`is_counted`).
+    """
+
+    def __init__(self, pool: Pool | None = None, *, is_counted: bool = True) -> None:
         self.pool = pool if pool is not None else Pool()
-        self.pool.join(self)
+        self._is_counted = is_counted
+        if is_counted:
+            self.pool.join(self)
+        self.learned = 0  # runs, with those that the models have forgotten
+        self.used = 0.0  # by these runs: amount times seconds
         self.largest = 0.0
         self.smallest = float("inf")
         self.share: Share | None = None
@@ -136,7 +145,7 @@ class Sizer:
 
     @property
     def spread(self) -> float:
-        """How far needs lie above the predictions of the model that fits best; of two runs or more."""
+        """How far needs lie above the predictions of the model that fits best. There must be two runs or more."""
         if self._spread is None:
             judged = (each for models in self._judged.values() for each in models)
             self._spread = min(
@@ -147,7 +156,7 @@ class Sizer:
         return self._spread
 
     def learn(self, needs: Iterable[Need]) -> None:
-        """Runs of the past, oldest first."""
+        """Learn runs of the past, oldest first."""
         newest = list(needs)[-MOST_RUNS:]
         start = max((count for count in _FROM_ALL_OTHERS if count <= len(newest)), default=0)
         for need in newest[:start]:
@@ -158,7 +167,7 @@ class Sizer:
             self.update(need)
 
     def update(self, need: Need) -> None:
-        """One more run."""
+        """Learn one more run."""
         logarithm_of_need = log(need.amount)
         for judged in self._models(need.features):
             if judged.runs:
@@ -169,7 +178,7 @@ class Sizer:
             self._predict_each_from_all_others()
 
     def predict(self, features: Features = NO_FEATURES, terms: Terms = Terms()) -> Size | None:  # noqa: B008
-        """What a run with these features shall request; None of a job without a past."""
+        """What a run with these features shall request; None if no run is known."""
         if not self._needs:
             return None
         if len(self._needs) == 1:
@@ -188,18 +197,19 @@ class Sizer:
             best.model.name,
             best.model.feature,
             len(self._needs),
-            failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be told from nothing
+            failing + 0.5 / FINE / len(best.residuals),  # less than half a point cannot be distinguished from 0
             best.past(distance),
         )
 
     def _most_beyond(self, price: Price) -> float:
-        """How far needs may lie above the largest, as a logarithm: the more they vary, and the fewer runs there are."""
+        """How far needs may lie above the largest, as a logarithm: further if they vary more or runs are fewer."""
         return log(self.largest / self.smallest) / sqrt(len(self._needs)) + _USUAL_SPREADS * price.usual_spread
 
     def _best(self, features: Features, price: Price) -> tuple[_Judged, Margin]:
-        """The model of least cost; of a run whose feature is larger than ever, the one that predicts more.
+        """The model of least cost; if a feature is larger than in any run, the one of two models that predicts more.
 
-        The past says little about such a run: a model with the feature and one without are both heard.
+        The past says little about such a run. So the best model with the feature and the best without it are compared,
+        if their costs are close.
         """
         candidates = self._candidates(features, price)
         best, margin = _least_cost(candidates, price)
@@ -217,24 +227,24 @@ class Sizer:
         return best, margin
 
     def knows(self, feature: str) -> bool:
-        """Whether a run had this feature."""
+        """Whether there are models of this feature."""
         return feature in self._judged
 
     def known(self, features: Features) -> Features:
-        """Of these features, those that runs had."""
+        """Those of these features that there are models of."""
         return {name: value for name, value in features.items() if name in self._judged}
 
     def is_beyond(self, features: Features) -> bool:
-        """Whether a feature is larger than any run had it."""
+        """Whether a feature is larger than in any run."""
         return self._beyond(features) > 1
 
     def _beyond(self, features: Features) -> float:
-        """How many times larger a feature is than any run had it; 1 when none is."""
+        """How many times larger a feature is than in any run; 1 if none is larger."""
         ratios = (value / most for name, value in features.items() if (most := self._largest_values.get(name, 0.0)) > 0)
         return max((1.0, *ratios))
 
     def law(self, terms: Terms = Terms()) -> Law | None:  # noqa: B008
-        """The formula of the feature by which requests cost clearly less than without any; None when none does."""
+        """The formula of the feature with which requests cost clearly less than without any; None if there is none."""
         price = self.pool.price(terms)
         without = [judged for judged in self._judged[_NO_FEATURE] if judged.residuals]
         formulas = [
@@ -270,7 +280,10 @@ class Sizer:
         return amount * max(_growth(margin.spread, 1 + price.failure / own), _LEAST_GROWTH)
 
     def _candidates(self, features: Features, price: Price) -> list[_Judged]:
-        """Those to choose from. Where a feature that is not known explains the needs, the last runs say little."""
+        """The models to choose from.
+
+        Only the median, if a feature that is not given explains the needs: the last runs then say little.
+        """
         models = self._models(features)
         if not features and len(self._judged) > 1:
             every = [each for group in self._judged.values() for each in group]
@@ -279,14 +292,17 @@ class Sizer:
         return models
 
     def expected_failures(self, terms: Terms, names: Collection[str] | None) -> float:
-        """The share of runs expected to fail where the features named, None: all, are known; of two runs or more."""
+        """The share of runs expected to fail if the features in `names` are known; None: all.
+
+        There must be two runs or more.
+        """
         price = self.pool.price(terms)
         known = dict.fromkeys((name for name in self._judged if names is None or name in names), 0.0)
         known.pop(_NO_FEATURE, None)
         return _least_cost(self._candidates(known, price), price)[1].failing
 
     def _models(self, features: Features) -> list[_Judged]:
-        """Those that can say something of a run with these features."""
+        """The models that can predict a run with these features."""
         judged = list(self._judged[_NO_FEATURE])
         for name in features:
             if name in self._judged:
@@ -313,7 +329,10 @@ class Sizer:
             held = last.held + (need.requested * need.seconds - last.held) / len(self._needs)
             self.share = Share(max(last.needed, need.amount / need.requested), held)
         self._spread = None
-        self.pool.add(need)
+        self.learned += 1
+        self.used += need.amount * need.seconds
+        if self._is_counted:
+            self.pool.add(need)
 
     def _forget_oldest(self) -> None:
         need, logarithm_of_need = self._needs.pop(0)
@@ -341,9 +360,9 @@ class Sizer:
 
 
 def _growth(spread: float, failure: float) -> float:
-    """The factor of least cost for a need that is above an amount, and rarer the higher by a power of it (Pareto).
+    """The factor of least cost on an amount that was not enough, if needs above it are rarer by a power law (Pareto).
 
-    The price of a failure is in mean runs of the job.
+    `failure` is the price of a failure, in average runs of the job.
     """
     power = 1 / (_TAIL_SPREADS * spread)
     growth: float = (power * failure) ** (1 / (power + 1))

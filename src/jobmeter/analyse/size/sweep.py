@@ -1,4 +1,4 @@
-"""The jobs of a sweep differ by their parameters: each has a level, and chance is what runs of one job differ by."""
+"""Size a sweep by its largest job: jobs differ in level by their parameters, and runs of one job by chance."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from statistics import median
 from jobmeter.analyse.size.observation import COMPLETE, Observation
 
 ALIKE = 1.25
-"""Jobs of which none needs so many times what half of them need are taken for one."""
+"""Jobs count as alike if none needs more than this many times the median need of all jobs."""
 
 
 def as_largest(observations: Sequence[Observation]) -> list[Observation]:
-    """The runs as if all were of the largest job: each times what that needs more than its own.
+    """The runs as if all were of the largest job: each is scaled by the ratio of the median needs of the two jobs.
 
-    Where no job ran twice it is the one run of the largest, unless they hardly differ: by what runs of one job differ
-    is not known.
+    Jobs that ran once, except the largest, are left out. If no job ran twice, it is not known how far runs of one job
+    differ: only the run of the largest is kept, or all runs as they are if the jobs are alike. Runs that did not
+    complete are always kept as they are.
     """
     complete = [one for one in observations if one.ending == COMPLETE]
     levels: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""`jobmeter bench`: run commands again and again, in turns, and compare what they use."""
+"""`jobmeter bench`: runs commands many times, in turns, and compares what they use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ELSEWHERE = "-o FILE, --json or a pipe has all"
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 1 when something is worse than the baseline, else 0."""
+    """Run the benchmark. Returns 1 if something is worse than the baseline, else 0."""
     options = parse(arguments)
     measure = _measure_options(options)
     plan = make_plan(
@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace, plan: BenchPlan, measure: MeasureOptions) 
 
 
 def _baseline(store: str, text: str, names: list[str]) -> BenchResult:
-    """What to compare with. UsageError when it has none of the variants: nothing would ever be a regression."""
+    """Load the baseline. Raises UsageError if it has none of the variants: nothing would ever be a regression."""
     baseline = load(store, text)
     there = [variant.name for variant in baseline.variants]
     if not set(names) & set(there):

@@ -16,12 +16,12 @@ from jobmeter.report.bench.formats import FORMATS, format_of
 from jobmeter.settings import label, positive_whole_number, whole_number
 
 JUDGED = {measure.name: measure for measure in BENCH_MEASURES}
-"""What can be compared with a baseline."""
+"""The measures that can be compared with a baseline, by name."""
 _USUALLY_JUDGED = ("wall", "cpu", "memory_peak")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options, checked, and `templates` with the commands."""
+    """Parse and check the options. `templates` holds the commands."""
     texts, words = _split(arguments)
     options = make_parser().parse_args(texts)
     options.templates = [Template(text, None) for text in options.commands]
@@ -39,7 +39,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
-    """What stands before `--`, and the words of the command after it; None: there is no `--`."""
+    """The arguments before `--`, and the words of the command after it; None if there is no `--`."""
     if "--" not in arguments:
         return list(arguments), None
     at = list(arguments).index("--")
@@ -69,7 +69,7 @@ def make_parser() -> Parser:
     add(
         "--workers",
         metavar="NAME",
-        help="the parameter that counts workers (default: the one that is called n, jobs, threads, …)",
+        help="the parameter that is the number of workers (default: the one that is called n, jobs, threads, …)",
     )
     name = "what to call a command; give one for each"
     add("-n", "--command-name", metavar="NAME", action="append", default=[], help=name)
@@ -97,7 +97,7 @@ def _add_result_options(parser: Parser) -> None:
     add("--baseline", metavar="NAME", help=baseline)
     tolerance = "a smaller increase is no regression (default 5)"
     add("--tolerance", metavar="PERCENT", type=option_type("--tolerance", fraction), help=tolerance)
-    judge = f"what a regression is looked for in: {', '.join(JUDGED)} (default {', '.join(_USUALLY_JUDGED)})"
+    judge = f"figures to check for regressions: {', '.join(JUDGED)} (default {', '.join(_USUALLY_JUDGED)})"
     add("--judge", metavar="FIGURES", type=option_type("--judge", _judged), help=judge)
 
 
@@ -134,7 +134,7 @@ def _judged(words: str) -> list[str]:
 
 
 def _judged_name(word: str) -> str:
-    """By its name, its beginning or its key: `memory_peak`, `memory`, `memory_peak_bytes`."""
+    """Find a measure by its name, the start of its name or its key: `memory_peak`, `memory`, `memory_peak_bytes`."""
     for name, measure in JUDGED.items():
         if word and (name.startswith(word) or word == measure.key):
             return name

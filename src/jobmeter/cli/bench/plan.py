@@ -16,11 +16,11 @@ from jobmeter.workflow.spec.read.spec_errors import Problem
 MOST_VARIANTS = 1000
 NO_SHELL = "none"
 WORKERS = ("n", "j", "np", "nproc", "jobs", "threads", "workers", "processes", "procs", "cpus", "cores", "ranks")
-"""What parameters are called that count workers."""
+"""Names of parameters that count workers."""
 
 
 class Hooks(NamedTuple):
-    """Commands around the runs, each a text for a shell; None: there is none."""
+    """Commands before and after the runs, each a text for a shell; None if there is none."""
 
     setup: str | None = None  # once, before the first run of a variant
     prepare: str | None = None  # before every run
@@ -40,7 +40,7 @@ class Template(NamedTuple):
     """A command before its parameters are filled in."""
 
     text: str
-    words: list[str] | None  # None: the text is split, or a shell's
+    words: list[str] | None  # None: the text is split into words, or passed to a shell
 
 
 class BenchPlan(NamedTuple):
@@ -58,7 +58,7 @@ def make_plan(
     workers: str | None = None,
     in_container: bool = False,
 ) -> BenchPlan:
-    """All variants: each command with each combination of parameters. UsageError for what cannot be run."""
+    """All variants: each command with each combination of parameters. Raises UsageError if they cannot be run."""
     filler = Filler(list(parameters))
     _check_parameters(templates, parameters, hooks, filler)
     rows = list(combinations(parameters, "product"))
@@ -92,7 +92,7 @@ def make_plan(
 
 
 def parse_parameter(text: str) -> tuple[str, list[str]]:
-    """`n=1,2,4` or `n=1:8`. UsageError for anything else."""
+    """Parse a parameter with its values: `n=1,2,4` or `n=1:8`. Raises UsageError for anything else."""
     name, separator, written = text.partition("=")
     if not separator:
         raise UsageError(f"{text!r} is not NAME=VALUE,VALUE")
@@ -133,7 +133,7 @@ def _words(
 
 
 def hook_command(text: str, shell: str | None) -> list[str]:
-    """What is executed for a command around the runs: it is for a shell, whatever the runs have."""
+    """The command line of a hook. A shell runs it, even if the runs themselves have none."""
     return [SHELL if shell in (None, NO_SHELL) else shell, "-c", text]
 
 
@@ -146,7 +146,7 @@ def _name(given: str | None, text: str, values: Values, *, alone: bool) -> str:
 
 
 def _workers(parameters: dict[str, list[str]], named: str | None) -> str | None:
-    """The parameter that counts workers: the one that is named, else the only one that is called so and can."""
+    """The parameter that counts workers: the named one, else the only one of `WORKERS` with fitting values, or None."""
     if named is not None:
         if named not in parameters:
             raise UsageError(f"--workers: there is no parameter {named!r}. Give it with --param {named}=1,2,4")

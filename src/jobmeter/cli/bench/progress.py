@@ -18,7 +18,7 @@ _NAME = 24
 
 @contextlib.contextmanager
 def progress(*, shown: bool) -> Iterator[Callable[[Step], None]]:
-    """What is to be called with every step, while it is entered."""
+    """Yield a function to call with every step. The bar is shown inside the `with` block."""
     if not shown or sys.stderr is None or not sys.stderr.isatty():
         yield ignore
         return

@@ -37,14 +37,14 @@ class RunSettings(NamedTuple):
     warmup: int
     measure: MeasureOptions  # of every run; labels are added
     bench: str  # the id of the benchmark, which every run has as a label
-    shell: str | None = None  # for the commands around the runs
+    shell: str | None = None  # for the hooks
     ignore_failure: bool = False
     show_output: bool = False
     container: ContainerOptions | None = None
 
 
 class Step(NamedTuple):
-    """A run that begins."""
+    """A run that is about to start."""
 
     variant: Variant
     number: int  # of all runs, from 1
@@ -58,7 +58,7 @@ def run_bench(
     warn: Callable[[str], None] = ignore,
     on_step: Callable[[Step], None] = ignore,
 ) -> list[list[BenchRun]]:
-    """The runs of each variant. LaunchError when one fails, or a command around them, unless that is to be ignored."""
+    """The runs of each variant. Raises LaunchError if a hook fails, or a run does and `ignore_failure` is not set."""
     return _Bench(plan, settings, warn, on_step).run()
 
 
@@ -96,7 +96,7 @@ class _Bench:
         return results
 
     def _clean_up(self, variants: Sequence[Variant], *, quietly: bool) -> None:
-        """After an error the commands are run all the same, and what goes wrong with them is not what counts."""
+        """Run the `--cleanup` hooks. Their failures are ignored if `quietly`: after an error, that one is reported."""
         for variant in variants:
             try:
                 self._call("--cleanup", variant.hooks.cleanup, variant)
@@ -107,7 +107,7 @@ class _Bench:
     def _run(self, step: Step, number: int) -> BenchRun:
         variant, settings = step.variant, self._settings
         self._call("--prepare", variant.hooks.prepare, variant)
-        # Its end is shown when the command fails.
+        # The last line of stderr is shown if the command fails.
         with tempfile.TemporaryFile() as stderr, open(os.devnull, "r+b", buffering=0) as nothing:
             streams = None
             if not settings.show_output:
@@ -135,7 +135,7 @@ class _Bench:
 
     def _measure_options(self, step: Step, number: int) -> MeasureOptions:
         measure, variant = self._settings.measure, step.variant
-        # A command that a shell runs is not called `sh`.
+        # Name the run after the command, not after the shell that runs it.
         measure = measure._replace(name=measure.name or os.path.basename(variant.text.split()[0]))
         if step.is_warmup:
             return measure._replace(store=None)
@@ -143,7 +143,7 @@ class _Bench:
         return measure._replace(labels={**variant.parameters, **measure.labels, **labels})
 
     def _call(self, option: str, text: str | None, variant: Variant) -> None:
-        """Run a command around the runs, which is not measured."""
+        """Run a hook, which is not measured. Raises LaunchError if it fails."""
         if text is None:
             return
         output = None if self._settings.show_output else subprocess.DEVNULL
@@ -162,7 +162,7 @@ class _Bench:
 
 
 def _run_to_the_end(session: Session) -> Record:
-    """Start the job and wait for it. Ctrl-C while it starts ends it once it runs: before, it could go on unnoticed."""
+    """Start the job and wait for it. Ctrl-C during the start takes effect once the job runs: none is left running."""
     interrupts: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
@@ -170,7 +170,7 @@ def _run_to_the_end(session: Session) -> Record:
     except JobmeterError:
         if not interrupts:
             raise
-        raise KeyboardInterrupt from None  # which reached the job, too
+        raise KeyboardInterrupt from None  # Ctrl-C reached the job, too
     finally:
         signal.signal(signal.SIGINT, before)
     if interrupts:
@@ -181,7 +181,7 @@ def _run_to_the_end(session: Session) -> Record:
 
 
 def bench_run(record: Record) -> BenchRun:
-    """What a benchmark needs of a run record."""
+    """The part of a run record that a benchmark needs."""
     bench_figures = {"wall_seconds": BenchFigure(record["wall_seconds"], "clock")}
     for measure in BENCH_MEASURES:
         figure = figures(record).get(measure.key)
@@ -197,7 +197,7 @@ def bench_run(record: Record) -> BenchRun:
 
 
 def _last_line(stderr: IO[bytes]) -> str:
-    """The last words of what was written to stderr, with what goes before them."""
+    """A colon and the last line of stderr that is not blank; empty if there is none."""
     size = stderr.seek(0, os.SEEK_END)
     stderr.seek(max(size - _TAIL, 0))
     lines = [line.strip() for line in bytes_to_text(stderr.read()).split("\n") if line.strip()]

@@ -1,4 +1,4 @@
-"""Benchmarks that were saved: a baseline to compare others with."""
+"""Saved benchmarks: baselines to compare others with."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NAME = re.compile(r"[A-Za-z0-9_][\w.-]{0,99}")
 
 
 def check_name(name: str) -> str:
-    """The name to save a benchmark by. UsageError for one that is no file name."""
+    """Return the name to save a benchmark under. Raises UsageError if it cannot be a file name."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be the name of a benchmark: use letters, digits, `_`, `-` and `.`")
     return name
 
 
 def save(store: str, name: str, result: BenchResult) -> str:
-    """Keep the benchmark in the store, in place of an earlier one of this name; returns the file."""
+    """Save the benchmark in the store, in place of an earlier one of this name, and return the path of the file."""
     path = _path(store, name)
     try:
         access = make_store_directory(store, _FOLDER)
@@ -38,7 +38,7 @@ def save(store: str, name: str, result: BenchResult) -> str:
 
 
 def load(store: str, text: str) -> BenchResult:
-    """The benchmark that was saved by this name, or the one in a file. UsageError when there is none."""
+    """Load the benchmark that was saved under this name, or that of a file. Raises UsageError if there is none."""
     is_file = text.endswith(".json") or "/" in text
     path = text if is_file else _path(store, check_name(text))
     try:

@@ -1,4 +1,4 @@
-"""The console for tables and progress: what it shows are texts, never markup, and no text controls the terminal."""
+"""The console for tables and progress. It prints all text literally: no markup, no control sequences of terminals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jobmeter.terminal import printable_lines
 
 
 class TextConsole(Console):
-    """Styles are those of the program alone: whatever a name or a label contains is printed, not interpreted."""
+    """A console that prints names and labels literally, and never interprets them. Only the program sets styles."""
 
     def __init__(self, file: IO[str], width: int | None = None) -> None:
         super().__init__(file=file, width=width, markup=False, emoji=False, highlight=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of what is printed; those without `control` are text."""
+        """The segments to print. In those without `control`, characters that are not printable are escaped."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment

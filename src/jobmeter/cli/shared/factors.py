@@ -1,4 +1,4 @@
-"""What energy and hours cost, by the settings of the user."""
+"""The cost factors of energy and hours, from the user's settings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from jobmeter.settings import FACTORS, Configuration
 
 
 def configured_factors() -> Factors:
-    """UsageError for a setting that is not valid."""
+    """The factors of the configuration. Raises UsageError if a setting is not valid."""
     configuration = Configuration()
     return Factors(**{name: configuration.resolve(name) for name in FACTORS})

@@ -1,4 +1,4 @@
-"""What is known of a run before it starts: the size of its inputs, numbers that it is labelled with."""
+"""Features of a run that are known before it starts: the size of its inputs, and its labels that are numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobmeter.errors import UsageError
 
 
 def input_bytes(paths: Sequence[str]) -> float:
-    """The size of all files; of a directory, that of the files in it. UsageError for what cannot be read."""
+    """The total size of the files; of a directory, all files below it. Raises UsageError if a size cannot be read."""
     return float(sum(map(_size, paths)))
 
 
@@ -17,9 +17,14 @@ def _size(path: str) -> int:
     try:
         if not os.path.isdir(path):
             return os.stat(path).st_size
-        return sum(os.stat(os.path.join(folder, name)).st_size for folder, _, files in os.walk(path) for name in files)
+        folders = os.walk(path, onerror=_raise)
+        return sum(os.stat(os.path.join(folder, name)).st_size for folder, _, files in folders for name in files)
     except OSError as error:
-        raise UsageError(f"--input: {path}: {error.strerror}") from None
+        raise UsageError(f"--input: {error.filename or path}: {error.strerror}") from None
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def named_features(labels: Mapping[str, str]) -> dict[str, float]:

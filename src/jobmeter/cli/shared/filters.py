@@ -1,4 +1,4 @@
-"""Which runs a command is about: the filters that `ls`, `stats`, `plot` and others share."""
+"""The filters that select runs, shared by `ls`, `stats`, `plot` and others."""
 
 from __future__ import annotations
 
@@ -26,13 +26,18 @@ def add_filter_options(parser: Parser) -> None:
     labels = option_type("--label", label)
     add("--label", metavar="KEY=VALUE", action="append", default=[], type=labels, help="runs with this label")
     when = "2h (ago), today, yesterday, 2026-01-31 or 2026-01-31T12:00"
-    add("--since", metavar="TIME", type=option_type("--since", moment), help=f"started then or later: {when}")
-    add("--until", metavar="TIME", type=option_type("--until", moment), help="started before")
+    add(
+        "--since",
+        metavar="TIME",
+        type=option_type("--since", moment),
+        help=f"runs that started at this time or later: {when}",
+    )
+    add("--until", metavar="TIME", type=option_type("--until", moment), help="runs that started before this time")
     add("--where", metavar="EXPRESSION", help="""as in: memory_peak > 4GiB and status = "oom" """.strip())
 
 
 def selection(options: argparse.Namespace) -> Selection:
-    """What `add_filter_options` added."""
+    """The selection that the options of `add_filter_options` describe."""
     from jobmeter.store import Selection
 
     return Selection(

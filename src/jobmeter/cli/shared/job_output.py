@@ -1,4 +1,4 @@
-"""What jobs wrote, on our own streams."""
+"""Writes the output of jobs to our own stdout and stderr."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _UNFINISHED_COLOUR = re.compile("\x1b(\\[[0-9;:]{0,32})?$")
 
 
 class JobOutput:
-    r"""What a job wrote, to a stream of ours: as it is, except on a terminal.
+    r"""Writes the output of a job to one of our streams: unchanged, except on a terminal.
 
-    There its lines, tabs and colours stay, and all else that controls a terminal is spelt as `\x1b`.
+    On a terminal, line ends, tabs and colours are kept; other control characters are escaped, as in `\x1b`.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._is_terminal = stream.isatty()
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._incomplete = ""  # the beginning of a colour
+        self._incomplete = ""  # the beginning of a colour sequence whose end has not been written yet
         self._is_coloured = False
 
     def write(self, content: bytes) -> None:
-        """BrokenPipeError when the reader is gone."""
+        """Write bytes of the job's output. Raises BrokenPipeError if the reader has closed the stream."""
         if self._is_terminal:
             self._write_printable(self._decoder.decode(content))
         else:
@@ -35,7 +35,7 @@ class JobOutput:
             self._stream.buffer.flush()
 
     def end(self) -> None:
-        """Leave the terminal as it was."""
+        """Write what is still incomplete, and reset the colours of the terminal if the job set any."""
         if self._is_terminal:
             self._write_printable(self._decoder.decode(b"", final=True), final=True)
             if self._is_coloured:

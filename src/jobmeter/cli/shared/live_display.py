@@ -1,4 +1,4 @@
-"""A display on stderr that changes in place. Those of commands say what its lines are, in `__rich_console__`."""
+"""A display on stderr that is redrawn in place. A subclass for each command makes its lines, in `__rich_console__`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class LiveDisplay(ABC):
-    """Shows itself for as long as it is entered, and leaves nothing behind."""
+    """Is shown inside its `with` block, and cleared at the end."""
 
     def __init__(self, per_second: float) -> None:
-        """What is printed meanwhile goes through `console`."""
+        """Redraw `per_second` times a second. While the display is shown, print through `console`."""
         self.console = TextConsole(cast("IO[str]", PassingTerminal(sys.stderr)))
         self._live = Live(
             self,
@@ -48,4 +48,4 @@ class LiveDisplay(ABC):
 
     @abstractmethod
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The lines, as they are now."""
+        """The lines to show, in their present state."""

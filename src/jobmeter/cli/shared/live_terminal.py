@@ -1,4 +1,4 @@
-"""What a display that changes in place needs of a terminal."""
+"""Terminal support for displays that are redrawn in place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO, Any
 
 
 class PassingTerminal:
-    """A stream to a terminal that may be gone at any moment: then what is written is lost, and the run goes on."""
+    """A stream to a terminal that may go away at any moment: output is then lost, and the run goes on."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -32,7 +32,7 @@ class PassingTerminal:
 
 @contextlib.contextmanager
 def quiet_control_keys(stream: IO[str]) -> Iterator[None]:
-    """Have the terminal not write `^C`, which would move what is shown."""
+    """Stop the terminal from echoing control keys, as `^C`, which would shift the display."""
     try:
         before = termios.tcgetattr(stream)
         now = termios.tcgetattr(stream)

@@ -1,4 +1,4 @@
-"""The options of every command that measures: `run`, `attach` and those of containers."""
+"""The options of the commands that measure: `run` and `attach`, of processes and of containers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_measure_options(parser: Parser) -> None:
     windows = "time between lines of the journal (default: 15 ms at first, growing with the run up to 10s)"
     add("--window", metavar="TIME", help=windows)
     add("--measurements", metavar="KEYS", help="keys, globs, `default`, `all` or `none`, with commas; -KEY excludes")
-    add("--threads", action="store_true", help="measure threads one by one, and instructions where they are counted")
+    add("--threads", action="store_true", help="measure each thread too, and count instructions where the machine can")
     add("--per-process", action="store_true", help="store the figures of every process in the journal")
     add("--report", metavar="FILE", help="write the run record, as JSON, to FILE")
     add_store_option(parser)
@@ -33,11 +33,11 @@ def add_measure_options(parser: Parser) -> None:
 
 
 def measure_options(options: argparse.Namespace) -> MeasureOptions:
-    """What `add_measure_options` added, with the environment and configuration files as defaults."""
+    """The options of `add_measure_options`, with defaults from the environment and configuration files."""
     settings = Configuration(warn)
     store = settings.resolve("store", options.store)
     if (options.share_group or settings.resolve("share_group")) is not None:
-        from jobmeter.cli.shared.sharing import share  # by those who share
+        from jobmeter.cli.shared.sharing import share  # late: few runs share their store
 
         share(store, options.share_group)
     window = settings.resolve("window", options.window)
@@ -58,17 +58,23 @@ def measure_options(options: argparse.Namespace) -> MeasureOptions:
 
 
 def _with_threads(patterns: list[str] | None, threads: bool) -> list[str] | None:
-    """What is measured, with threads; counters of instructions are globs: where there are none, the job runs."""
-    if not threads:
-        return patterns
+    """The patterns of what to measure, with those of threads and of counters of instructions.
+
+    The counters are globs, not keys: the job also runs where the machine has no such counters.
+    """
+    return with_patterns(patterns, "thread_*", "perf_instruction*", "perf_cycle*") if threads else patterns
+
+
+def with_patterns(patterns: list[str] | None, *added: str) -> list[str]:
+    """The patterns of what to measure, with others added. Exclusions alone are of the default."""
     chosen = patterns or ["default"]
     first = [] if any(not pattern.startswith("-") for pattern in chosen) else ["default"]
-    return [*first, *chosen, "thread_*", "perf_instruction*", "perf_cycle*"]
+    return [*first, *chosen, *added]
 
 
 def _metric_files(path: str | None) -> MetricFiles | None:
     if path is None:
         return None
-    from jobmeter.session.metrics import MetricFiles  # by those who have metrics
+    from jobmeter.session.metrics import MetricFiles  # late: few runs have metrics
 
     return MetricFiles(file=path)

@@ -19,18 +19,18 @@ class Parser(argparse.ArgumentParser):
             description=description,
             usage=usage,
             allow_abbrev=False,
-            # A fixed width saves importing what would find out the terminal's, for help that few runs print.
+            # With a fixed width, argparse imports no module to find out the terminal's: few runs print help.
             formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100, max_help_position=26),
         )
 
     described: list[Parser] | None = None
-    """Where a parser goes that shall print its help: for those who need the options themselves."""
+    """If not None, `print_help` appends the parser here instead of printing: for code that needs the options."""
 
     def print_help(self, file: Any = None) -> None:
         if Parser.described is not None:
             Parser.described.append(self)
             return
-        sys.stdout.write(self.format_help())  # argparse would ignore that it cannot be written
+        sys.stdout.write(self.format_help())  # argparse would ignore write errors
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments:"):
@@ -57,7 +57,7 @@ def option_type(option: str, parse: Callable[[str], Any]) -> Callable[[str], Any
 
 
 def percentage(words: str) -> float:
-    """5.0 for `5` and `5%`; UsageError for what is no number of 0 or more."""
+    """Parse a percentage: 5.0 for `5` and `5%`. Raises UsageError if it is not a number of 0 or more."""
     try:
         percent = float(words.removesuffix("%"))
     except ValueError:
@@ -68,12 +68,12 @@ def percentage(words: str) -> float:
 
 
 def fraction(words: str) -> float:
-    """0.05 for `5` and `5%`."""
+    """Parse a percentage as a fraction: 0.05 for `5` and `5%`."""
     return percentage(words) / 100
 
 
 def refuse_words(arguments: Iterable[str], names: Iterable[str], why: str) -> None:
-    """OptionRefused for the first of these options, of another command, among the arguments."""
+    """Raise OptionRefused for the first argument that is one of these options, which belong to another command."""
     for word in arguments:
         option = word.partition("=")[0]
         if option in names:
@@ -81,7 +81,7 @@ def refuse_words(arguments: Iterable[str], names: Iterable[str], why: str) -> No
 
 
 def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """OptionRefused for the first of these options, `--NAME`, that was given."""
+    """Raise OptionRefused for the first of these options, `--NAME`, that was given."""
     for name in names:
         if getattr(options, name.replace("-", "_")) not in (None, False, []):
             raise OptionRefused(f"--{name}: {why}")
@@ -93,5 +93,7 @@ def add_store_option(parser: Parser | argparse._ArgumentGroup) -> None:
 
 def add_share_option(parser: Parser) -> None:
     parser.add_argument(
-        "--share-group", metavar="GROUP", help="open the store, with all its runs, to the members of GROUP"
+        "--share-group",
+        metavar="GROUP",
+        help="give the members of the Unix group GROUP access to the store and all its runs",
     )

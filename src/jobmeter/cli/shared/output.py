@@ -1,7 +1,7 @@
-"""What commands print and write: data to stdout or a file, messages to stderr.
+"""The output of commands: data to stdout or a file, messages to stderr.
 
-All that is printed goes through here, or through `console`: whatever a job, a file or a record is called, it cannot
-control the terminal. Lines are one line each; what would end them is spelt out.
+All output goes through this module or `console`, which escape control characters: the name of a job, a file or a record
+cannot control the terminal. Each line stays one line; line ends inside it are escaped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def check_report(path: str | None) -> None:
-    """UsageError, before the job starts, when its report could not be written."""
+    """Raise UsageError if the report of a job cannot be written. To be called before the job starts."""
     if path is not None:
         check_output("--report", path)
 
 
 def check_output(option: str, path: str) -> None:
-    """UsageError, before any work, when a file that an option names could not be written."""
+    """Raise UsageError if the file that an option names cannot be written. To be called before any work."""
     try:
         output_path(path)
     except Refused as error:
@@ -43,15 +43,19 @@ def check_output(option: str, path: str) -> None:
 
 
 def write_report(path: str | None, record: Record, journal: str | None) -> None:
-    """Write the record with its findings; `journal` is where its windows are."""
+    """Write the record with its findings; `journal` is the path of the file with its windows."""
     if path is None:
         return
     from jobmeter.report.record import windows_for_findings, with_findings  # late: few runs write a report
 
-    reported = with_findings(record, windows_for_findings(journal, record))
+    write_text(path, as_json(with_findings(record, windows_for_findings(journal, record))) + "\n")
+
+
+def write_text(path: str, report: str) -> None:
+    """Write the text of a report. Warns if that fails: the job has run."""
     try:
         with open(open_output(path), "w", encoding="utf-8") as file:
-            file.write(as_json(reported) + "\n")
+            file.write(report)
     except OSError as error:
         warn(f"no report: {path}: {error.strerror}")
 
@@ -82,20 +86,20 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_to_stderr(lines: Iterable[str], indent: int = 2) -> None:
-    """Print lines for people, on stderr: what a terminal has no room for goes on below, so many columns further in."""
+    """Print lines for people, on stderr. A terminal wraps long lines, with `indent` more columns from the second on."""
     before = _CLEAR_LINE if _passing_line.text else ""
     _passing_line.text = ""
     pieces: Iterable[str] = map(printable, lines)
     width = stderr_width()
     if width is not None:
-        from jobmeter.report.wrapping import wrap  # late: a pipe has each line as it is
+        from jobmeter.report.wrapping import wrap  # late: lines in a pipe are not wrapped
 
         pieces = (piece for line in pieces for piece in wrap(line, width, indent))
     _write_to_stderr(before + "".join(f"{piece}\n" for piece in pieces))
 
 
 def stderr_width() -> int | None:
-    """None where it is no terminal, or one that does not know."""
+    """The width of the terminal on stderr; None if stderr is not a terminal, or its width is unknown."""
     try:
         return os.get_terminal_size(2).columns or None
     except OSError:
@@ -103,7 +107,7 @@ def stderr_width() -> int | None:
 
 
 class _PassingLine:
-    """What `show_passing_line` shows now."""
+    """The text that `show_passing_line` shows at present; empty if none."""
 
     text = ""
 
@@ -113,9 +117,9 @@ _CLEAR_LINE = "\r\x1b[K"
 
 
 def show_passing_line(line: str) -> None:
-    """Show a line on a terminal until the next one, or anything else, takes its place; an empty one clears it.
+    """Show a line on a terminal until other output on stderr replaces it; an empty line clears it.
 
-    Where stderr is no terminal, nothing is printed.
+    If stderr is not a terminal, nothing is printed.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         return
@@ -129,9 +133,9 @@ def show_passing_line(line: str) -> None:
 
 def _write_to_stderr(text: str) -> None:
     if sys.stderr is None:
-        return  # closed when we started; descriptor 2 may be a file of ours by now
+        return  # it was closed at our start: file descriptor 2 may be another file of ours
     try:
-        # In one piece, so that it is not mixed with what others write there.
+        # In one write, so that it is not mixed with the output of other processes.
         os.write(2, text.encode(getattr(sys.stderr, "encoding", None) or "utf-8", "backslashreplace"))
     except OSError:
         pass  # stderr is closed or full: there is nowhere to print

@@ -1,4 +1,4 @@
-"""Progress of long work: a line on a terminal that goes away, nothing in a pipe."""
+"""Progress of long work: a line on a terminal that is cleared at the end, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jobmeter.cli.shared.output import show_passing_line
 
 Item = TypeVar("Item")
 _PAUSE = 0.1
-"""Seconds between two changes of the line: more often, nobody can read it."""
+"""The least time between two changes of the line, in seconds: faster changes cannot be read."""
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """A function that shows a line in place of the one before; at the end the last one goes away."""
+    """Yield a function that shows a line in place of the previous one; the last one is cleared at the end."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda line: None
         return
@@ -37,7 +37,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 
 def counted(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
-    """The items as they are made, with a line that shows how many there were so far, of how many."""
+    """Yield the items, and show on a line how many there were so far, and of how many if `total` is given."""
     of = "" if total is None else f" of {total:,}"
     with progress() as show:
         for number, item in enumerate(items, start=1):

@@ -1,4 +1,4 @@
-"""Sentences on stdout: a terminal has them wrapped between words, a pipe has each on one line."""
+"""Sentences on stdout: wrapped between words on a terminal, one line each in a pipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobmeter.terminal import printable
 
 
 def print_sentences(sentences: Iterable[str], *, style: str = "", indent: int = 2) -> None:
-    """Print each in a line of its own; what a terminal has no room for goes on below, so many columns further in."""
+    """Print each sentence on its own line. A terminal wraps it, with `indent` more columns from the second line on."""
     console = terminal()
     for sentence in sentences:
         if console is None:

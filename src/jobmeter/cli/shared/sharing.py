@@ -11,7 +11,7 @@ from jobmeter.store_access import is_shared_with, share_store
 
 
 def share(store: str, given: str | None) -> None:
-    """Open the store to the group that the option names, or the configuration if the store is new."""
+    """Open the store to the group that the option names; without it, a new store to the group of the configuration."""
     if given is not None:
         share_store(store, resolve("share_group", given))
         return

@@ -1,4 +1,4 @@
-"""Sizes written into a spec, or shown as a diff first: what `check --fix` and `size --apply` share."""
+"""Writes sizes into a workflow spec, or shows them as a diff: shared by `check --fix` and `size --apply`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
 
 
 class Rewritten(NamedTuple):
-    """A spec with other sizes."""
+    """The result of writing sizes into a spec."""
 
     path: str
     diff: str  # unified; empty when nothing changes
-    changes: list[str]  # one line a job and amount
+    changes: list[str]  # one line for each changed request of a step
     is_written: bool
 
 
@@ -36,7 +36,7 @@ def add_fix_options(parser: Parser, option: str, help: str) -> None:
 
 
 def plan_to_fix(options: argparse.Namespace, option: str) -> Plan | None:
-    """The plan of the spec that is named; None without any, and UsageError if `--diff` then has nothing to show."""
+    """The plan of the spec that the option names; None without one. Raises UsageError for `--diff` without a spec."""
     if options.spec is None:
         if options.diff:
             raise UsageError(f"--diff shows what {option} would change. Name the spec with {option} SPEC.")
@@ -47,7 +47,7 @@ def plan_to_fix(options: argparse.Namespace, option: str) -> Plan | None:
 
 
 def check_it_is_theirs(plan: Plan, rows: Iterable[StoredRun]) -> None:
-    """UsageError when these runs are of another workflow, or of no job in the spec."""
+    """Raise UsageError if a run belongs to another workflow, or no run to a job of the spec."""
     from jobmeter.analyse.check import job_of
     from jobmeter.model import workflow_id
 
@@ -80,7 +80,7 @@ def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewr
 
 
 def unified_diff(path: str, before: str, after: str) -> str:
-    """What `patch -p0` and `git apply -p0` read; empty when nothing changes."""
+    """A unified diff, as `patch -p0` and `git apply -p0` read it; empty if nothing changes."""
     import difflib  # late: few commands change a spec
 
     lines = []
@@ -90,12 +90,12 @@ def unified_diff(path: str, before: str, after: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """With their ends; `splitlines` also breaks at characters that other tools do not take for line ends."""
+    """The lines with their ends. `splitlines` also splits at characters that are not line ends for other tools."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def print_rewritten(done: Rewritten, *, diff: bool) -> None:
-    """The diff goes to stdout, what was written to stderr."""
+    """Print the diff to stdout; without `diff`, print to stderr what was changed."""
     from jobmeter.cli.shared.output import warn
 
     if not done.diff:
@@ -104,7 +104,7 @@ def print_rewritten(done: Rewritten, *, diff: bool) -> None:
         if sys.stdout.isatty():
             sys.stdout.write(_coloured(done.diff))
         else:
-            data_output().write(done.diff)  # as it is: `patch` reads it
+            data_output().write(done.diff)  # unchanged, so that `patch` can read it
     else:
         warn(f"{done.path}: rewritten")
         for change in done.changes:

@@ -1,6 +1,6 @@
-"""Names of stored runs and workflows for completion: quickly, with the standard library alone.
+"""Names of stored runs and workflows for shell completion. To be fast, it imports only the standard library.
 
-The index is read as it is; runs that came since it was last brought up to date are looked for in their journals.
+The index is read without being updated; the names of runs that are newer than the index come from their journals.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 
 _MOST = 200
-"""Candidates: more are no help."""
+"""The most candidates to offer: a longer list does not help."""
 _MOST_FILES = 20_000
 """In a directory with more journals, new ones are not looked for: that would take longer than a person waits."""
 _MOST_NEW = 100
@@ -25,12 +25,12 @@ WITH RECURSIVE names(name) AS (
 )
 SELECT name FROM names WHERE substr(name, 1, length(:prefix)) = :prefix LIMIT :most
 """
-"""From one name to the next in the index of names, however many runs there are of each."""
+"""Steps from one name to the next in the SQL index: the number of runs of each name does not matter."""
 _IDS = "SELECT job_id FROM job_metadata WHERE job_id >= :prefix AND job_id < :prefix || x'7f' LIMIT :most"
 
 
 def run_names(store: str, prefix: str) -> list[str]:
-    """Names of jobs that begin like this, and ids of runs if there is something to begin with."""
+    """Names of jobs that begin with `prefix`; if it is not empty, also ids of runs."""
     names = dict.fromkeys(_indexed(store, _NAMES, prefix))
     if prefix:
         names.update(dict.fromkeys(_indexed(store, _IDS, prefix)))
@@ -39,7 +39,7 @@ def run_names(store: str, prefix: str) -> list[str]:
 
 
 def workflow_names(store: str, prefix: str) -> list[str]:
-    """Workflows that were run, by the ids that commands take."""
+    """Ids of workflows that were run, if they begin with `prefix`."""
     with contextlib.suppress(OSError):
         return sorted(name for name in os.listdir(f"{store}/workflows") if name.startswith(prefix))[:_MOST]
     return []
@@ -55,7 +55,7 @@ def _indexed(store: str, statement: str, prefix: str) -> list[str]:
             rows = database.execute(statement, {"prefix": prefix, "most": _MOST})
             return [row[0] for row in rows if isinstance(row[0], str)]
     except (sqlite3.Error, UnicodeError):
-        return []  # a person waits: better no names than an error
+        return []  # while a user types, no names are better than an error
 
 
 def _new_names(store: str) -> Iterator[str]:
@@ -72,10 +72,13 @@ def _new_names(store: str) -> Iterator[str]:
                     return
                 if entry.name.endswith(".jsonl") and entry.stat(follow_symlinks=False).st_mtime > indexed:
                     new.append(entry.path)
-        for path in new[:_MOST_NEW]:
+    except OSError:
+        return
+    for path in new[:_MOST_NEW]:
+        try:
             with open(path, "rb") as file:
                 header = json.loads(file.readline(1 << 20))
-            if isinstance(header, dict) and isinstance(header.get("name"), str):
-                yield header["name"]
-    except (OSError, ValueError):
-        return
+        except (OSError, ValueError):
+            continue  # it has just begun, or may not be read
+        if isinstance(header, dict) and isinstance(header.get("name"), str):
+            yield header["name"]

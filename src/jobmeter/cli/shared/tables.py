@@ -1,4 +1,4 @@
-"""Tables on stdout: as wide as the terminal, and whole in a pipe."""
+"""Tables on stdout: fitted to the width of a terminal, complete in a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jobmeter.cli.shared.console import TextConsole
 
 EVERYTHING = "--json or a pipe has all"
-"""Where columns are that were left out, in commands that have nothing better."""
+"""How to see the columns that were left out, in commands that have no better way."""
 
 
 def print_table(
@@ -55,10 +55,10 @@ def report_left_out(layout: Layout, elsewhere: str = EVERYTHING) -> None:
 
 
 def terminal() -> TextConsole | None:
-    """The console of the terminal that stdout is; None where it is a pipe or a file."""
+    """A console on stdout; None if stdout is not a terminal but a pipe or a file."""
     if not sys.stdout.isatty():
         return None
-    from jobmeter.cli.shared.console import TextConsole  # late: nothing of it is needed in a pipe
+    from jobmeter.cli.shared.console import TextConsole  # late: not needed in a pipe
 
     return TextConsole(sys.stdout)
 

@@ -1,4 +1,4 @@
-"""`jobmeter workflow`: jobs that are written down with what they need, run with one command."""
+"""`jobmeter workflow`: runs the jobs of a spec, which describes what each of them needs, with one command."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 
 from jobmeter.cli.main import Command
+from jobmeter.cli.shared.output import print_to_stderr
 from jobmeter.errors import UsageError
 from jobmeter.suggestion import suggest
 
@@ -22,26 +23,21 @@ COMMANDS = {
     "cancel": Command("end a workflow that is being run, or one job of it", "jobmeter.cli.workflow.cancel"),
     "graph": Command("draw which job needs which", "jobmeter.cli.workflow.graph"),
 }
-"""Name → help and the module whose `main(arguments)` does it."""
+"""Name → help, and the module whose `main(arguments)` runs the command."""
 
 
 def main(arguments: list[str]) -> int:
-    _fill_standard_streams()
-    if not arguments or arguments[0] in ("-h", "--help"):
-        (sys.stdout if arguments else sys.stderr).write(f"{usage()}\n")
-        return 0 if arguments else 2
+    if not arguments:
+        print_to_stderr(usage().splitlines())
+        return 2
+    if arguments[0] in ("-h", "--help"):
+        sys.stdout.write(f"{usage()}\n")
+        return 0
     command = COMMANDS.get(arguments[0])
     if command is None:
         raise UsageError(f"there is no command 'workflow {arguments[0]}'. {_hint(arguments[0])}")
     code: int = importlib.import_module(command.module).main(arguments[1:])
     return code
-
-
-def _fill_standard_streams() -> None:
-    """Where one is closed, the next file that is opened would get its number, and what is meant for nobody."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) < 3:
-        pass
-    os.close(descriptor)
 
 
 def usage() -> str:

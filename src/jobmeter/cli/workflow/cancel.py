@@ -52,14 +52,14 @@ def _cancel_all(directory: RunDirectory, runner: Runner) -> None:
     except PermissionError:
         raise UsageError(f"process {runner.pid}, which runs {directory.workflow}, belongs to another user") from None
     except ProcessLookupError:
-        pass  # it came to its end just now
+        pass  # it has just ended
     while directory.is_being_run():
-        time.sleep(_LOOK)  # it is not our child
+        time.sleep(_LOOK)  # it is not our child: there is no way to wait for it
     warn(f"workflow {directory.workflow} (run {directory.run_id}) was cancelled; `workflow resume` runs what is left")
 
 
 def _cancel_jobs(directory: RunDirectory, jobs: Sequence[JobName]) -> int:
-    """Returns 0 when all were cancelled, 1 when one had ended before."""
+    """Cancel these jobs. Returns 0 if all were cancelled, 1 if one had ended before."""
     request = secrets.token_hex(8)
     send_requests(directory.control, [CancelJob(job.number, request) for job in jobs])
     answers = _await_answers(directory, {job.number for job in jobs}, request)
@@ -76,7 +76,7 @@ def _cancel_jobs(directory: RunDirectory, jobs: Sequence[JobName]) -> int:
 
 
 def _await_answers(directory: RunDirectory, numbers: set[int], request: str) -> dict[int, SettledJob]:
-    """Job → what became of it, when all are settled, or nobody runs the workflow any more."""
+    """Wait until all jobs are settled, or the workflow is not being run any more. Returns job → how it was settled."""
     while True:
         is_being_run = directory.is_being_run()
         answers = {each.number: each for each in settled_jobs(directory.settled) if each.request == request}

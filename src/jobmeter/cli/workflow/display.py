@@ -1,4 +1,4 @@
-"""The display on a terminal while a workflow runs. What it says is made in `screen`."""
+"""The display on a terminal while a workflow runs; `screen` makes its lines."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PER_SECOND = 4
 
 
 class Display(LiveDisplay):
-    """Shows a run for as long as it is entered, and leaves nothing behind."""
+    """Shows a run inside its `with` block, and is cleared at the end."""
 
     def __init__(self, run: WorkflowRun, done: int) -> None:
-        """`done` is the number of jobs that were done before it began."""
+        """`done` is the number of jobs that were done before the run began."""
         super().__init__(_PER_SECOND)
         self._name = run.plan.name
         self._progress = Progress(run, done)

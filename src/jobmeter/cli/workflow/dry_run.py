@@ -17,7 +17,7 @@ from jobmeter.workflow.plan import Job, Plan
 from jobmeter.workflow.requirement_text import duration_in_words, requirement_in_words
 
 _FEW = 10
-"""Jobs of a sweep that are listed one by one; more of them are one line."""
+"""Up to this many jobs of a sweep are listed one by one; more are one line."""
 _MOST_NAMES = 3
 _COLUMNS = (
     Column("wave", "count"),
@@ -27,13 +27,13 @@ _COLUMNS = (
     Column("blocked_by", shortens=True),
     Column("command", shortens=True),
 )
-"""As the JSON calls them."""
+"""The columns have the names of the JSON fields."""
 _LONGEST = 200
-"""Letters of a command in a line."""
+"""The most characters of a command that are shown."""
 
 
 class _Row(NamedTuple):
-    """A job, or those of a sweep that can begin in the same wave."""
+    """A job, or the jobs of a sweep that can begin in the same wave."""
 
     wave: int
     jobs: list[Job]
@@ -50,7 +50,7 @@ class _Row(NamedTuple):
 
 
 def print_plan(plan: Plan, capacity: Capacity) -> None:
-    """Print the plan for a person, on stdout: wave after wave, then what it takes as a whole."""
+    """Print the plan for people, on stdout: wave after wave, then the totals."""
     rows = _rows(plan.jobs)
     names = {job.number: row.name for row in rows for job in row.jobs}
     cells = [
@@ -71,7 +71,7 @@ def print_plan(plan: Plan, capacity: Capacity) -> None:
 
 
 def print_plan_json(plan: Plan, capacity: Capacity) -> None:
-    """The same as an object, every job by itself."""
+    """Print the plan as a JSON object, with every job by itself."""
     waves = _waves(plan.jobs)
     expected = forecast(plan.jobs, capacity)
     about = {
@@ -113,14 +113,14 @@ def _rows(jobs: Sequence[Job]) -> list[_Row]:
 
 
 def _sorted(jobs: Iterable[Job], waves: Mapping[int, int]) -> list[Job]:
-    """The order in which they could start."""
+    """The jobs in the order in which they could start."""
     return sorted(jobs, key=lambda job: (waves[job.number], -job.priority, job.number))
 
 
 def _waves(jobs: Sequence[Job]) -> dict[int, int]:
-    """Job → 1 when it waits for nothing, else one more than the latest it waits for."""
+    """Job → its wave: 1 if it waits for nothing, else one more than the latest wave of the jobs that it waits for."""
     waves: dict[int, int] = {}
-    by_needs: dict[int, int] = {}  # the jobs of a sweep often share the tuple of those they wait for
+    by_needs: dict[int, int] = {}  # id(blocked_by) → wave: the jobs of a sweep often share this tuple
     for job in order(jobs):
         same = id(job.blocked_by)
         if same not in by_needs:
@@ -130,7 +130,7 @@ def _waves(jobs: Sequence[Job]) -> dict[int, int]:
 
 
 def _named(jobs: Sequence[Job], names: Mapping[int, str]) -> str:
-    """What they wait for, a sweep as one; of many the first."""
+    """The names of what the jobs wait for, a sweep as one name; of many, the first `_MOST_NAMES`."""
     befores = list(dict.fromkeys(names[before] for before in dict.fromkeys(n for job in jobs for n in job.blocked_by)))
     rest = len(befores) - _MOST_NAMES
     return ", ".join(befores[:_MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
@@ -143,7 +143,7 @@ def _one_line(script: str) -> str:
 
 
 def _weights(jobs: Iterable[Job]) -> dict[int, float]:
-    """For the longest chain: by the runtime requested where all request one, else every job counts the same."""
+    """The weight of each job in the longest chain: its requested runtime if all jobs request one, else 1."""
     runtimes = {job.number: job.requirement.runtime_seconds for job in jobs}
     requested = {number: seconds for number, seconds in runtimes.items() if seconds is not None}
     return requested if len(requested) == len(runtimes) else dict.fromkeys(runtimes, 1.0)

@@ -20,11 +20,11 @@ from jobmeter.workflow.plan import Plan, load_plan
 from jobmeter.workflow.spec.read.loading import is_spec
 
 _MOST_BOXES = 2000
-"""More are no drawing any more, and a browser needs long for them."""
+"""The most boxes of a drawing: more cannot be read, and a browser takes long to show them."""
 
 
 class _Chosen(NamedTuple):
-    """A plan, and the status of its jobs where a run of it is meant."""
+    """A plan, and the status of its jobs if a run of it is chosen."""
 
     plan: Plan
     statuses: Mapping[int, str]
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _choose(options: argparse.Namespace) -> _Chosen:
-    """The spec in a file that is named; else the run that is meant, with what became of its jobs."""
+    """The plan of a spec file that is named; else the plan of a stored run, with the status of its jobs."""
     named = options.workflow
     if named is not None and options.run_id is None and is_spec(named):
         plan = load_plan(named)
@@ -58,7 +58,7 @@ def _choose(options: argparse.Namespace) -> _Chosen:
 
 
 def as_json(chosen: _Chosen, *, files: bool = False) -> dict[str, object]:
-    """Every job as a node, and an edge to it from each job that it waits for; with `files`, these too."""
+    """Every job as a node, and an edge to it from each job that it waits for; with `files`, also the files."""
     nodes = []
     for job in chosen.plan.jobs:
         node = {
@@ -114,7 +114,7 @@ def _write_page(path: str, chosen: _Chosen, *, files: bool) -> None:
 
 
 def _status_texts(chosen: _Chosen) -> dict[str, str]:
-    """Step → the statuses of its jobs, in words; of a single job without a number."""
+    """Step → the statuses of its jobs, as text with their numbers; for a single job, its status alone."""
     return {
         step: next(iter(statuses)) if statuses.total() == 1 else in_words(statuses)
         for step, statuses in statuses_by_step(chosen.plan.jobs, chosen.statuses).items()

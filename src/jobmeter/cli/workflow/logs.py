@@ -42,11 +42,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _find(options: argparse.Namespace) -> tuple[StoredRun, JobName | None]:
-    """The run of the workflow, and the job; None where none is named and it has several."""
+    """The run of the workflow, and the job; None for the job if none is named and the workflow has several."""
     store = resolve("store", options.store)
     if options.job is not None and options.workflow is None and options.job in workflows(store):
-        # A workflow alone, unless the last one has a job of this name.
-        last = stored_run(store, None, options.run_id, warn)
+        # A single name is that of a workflow, unless the last workflow has a job of this name.
+        last = stored_run(store, None, None, warn)
         if not any(job.name == options.job for job in jobs_of(last.plan)):
             options.job, options.workflow = None, options.job
     stored = stored_run(store, options.workflow, options.run_id, warn)
@@ -57,7 +57,7 @@ def _find(options: argparse.Namespace) -> tuple[StoredRun, JobName | None]:
 
 
 def _list(stored: StoredRun) -> None:
-    """The jobs that there is output of."""
+    """List the jobs that have output. Raises UsageError if none has any."""
     logged = logged_jobs(stored.directory)
     jobs = [job for job in jobs_of(stored.plan) if job.name in logged]
     workflow = stored.directory.workflow
@@ -69,7 +69,7 @@ def _list(stored: StoredRun) -> None:
 
 
 def _copy(pieces: Iterable[Piece]) -> None:
-    # A stderr that our caller closed is None.
+    # `sys.stderr` is None if our caller closed it.
     outputs = {number: JobOutput(file) for number, file in ((STDOUT, sys.stdout), (STDERR, sys.stderr)) if file}
     try:
         for stream, content in pieces:

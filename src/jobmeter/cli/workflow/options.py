@@ -1,4 +1,4 @@
-"""Options that several of the workflow's commands share."""
+"""Options that several workflow commands share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobmeter.settings import cpu_number, positive_bytes, positive_whole_number,
 from jobmeter.workflow.service import WorkflowOptions
 
 _ENGINE_OPTION = "engine_option_"
-"""How the names of an engine's own options begin among those that were parsed."""
+"""The prefix of an engine's own options in the namespace of parsed options."""
 
 
 def parse_run_options(parser: Parser, arguments: Sequence[str], *, default_engine: str) -> argparse.Namespace:
@@ -27,7 +27,11 @@ def parse_run_options(parser: Parser, arguments: Sequence[str], *, default_engin
     add("--memory", metavar="SIZE", type=memory, help="memory they may request together (default: the machine's)")
     add("--gpus", metavar="N", type=option_type("--gpus", whole_number), help="GPUs they may request together")
     add("--enforce", action="store_true", help="make what jobs request a hard limit, and end those that exceed it")
-    add("--auto-size", action="store_true", help="request what `jobmeter size` advises; try again what ran out of it")
+    add(
+        "--auto-size",
+        action="store_true",
+        help="request what `jobmeter size` advises; retry with more where that was not enough",
+    )
     add("--monitor", action="store_true", help="also watch the cluster: what is reserved there, and what is used")
     add("--no-resource-monitoring", action="store_true", help="measure nothing but time and exit code")
     add_store_option(parser)
@@ -38,7 +42,7 @@ def parse_run_options(parser: Parser, arguments: Sequence[str], *, default_engin
 
 
 def add_engine_options(parser: Parser, arguments: Sequence[str]) -> None:
-    """An engine describes its options in its own file, so they are known once it is named."""
+    """Add the options of the engine that the arguments name. Each engine describes its options in its own file."""
     named = Parser("", "")
     named.add_argument("--engine")
     name = named.parse_known_args([word for word in arguments if word not in ("-h", "--help")])[0].engine
@@ -58,7 +62,7 @@ def add_workflow_argument(parser: Parser) -> None:
 
 
 def engine_options(options: argparse.Namespace) -> dict[str, str]:
-    """The options of the engine that were given."""
+    """The engine's own options that were given, by name."""
     return {
         name.removeprefix(_ENGINE_OPTION): value
         for name, value in vars(options).items()
@@ -67,7 +71,7 @@ def engine_options(options: argparse.Namespace) -> dict[str, str]:
 
 
 def workflow_options(options: argparse.Namespace) -> WorkflowOptions:
-    """What `parse_run_options` parsed, as the service takes it."""
+    """The options that `parse_run_options` parsed, in the form that `workflow.service` takes."""
     store = resolve("store", options.store, warn)
     share(store, options.share_group)
     return WorkflowOptions(

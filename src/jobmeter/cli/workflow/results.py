@@ -36,7 +36,7 @@ _COLUMNS = (
     Column("return_code", "count"),
 )
 _CSV_FIELDS = (*(column.name for column in _COLUMNS[:4]), *(name for name, _ in _FIGURES), "return_code")
-"""Those of the JSON, whose numbers are in base units."""
+"""The fields of the JSON, whose numbers are in base units."""
 
 
 def main(arguments: list[str]) -> int:
@@ -70,7 +70,7 @@ def as_json(attempt: Attempt) -> dict[str, object]:
 
 
 def _return_code(attempt: Attempt) -> int | None:
-    """The job's own, or 128 + its signal; None while it has none."""
+    """The exit code of the job, or 128 + its signal; None if there is neither."""
     outcome = attempt.outcome
     return None if outcome.exit_code is None and outcome.signal is None else outcome.shell_code
 

@@ -1,4 +1,4 @@
-"""`jobmeter workflow run`: run the jobs of a spec, each as soon as it may."""
+"""`jobmeter workflow run`: runs the jobs of a spec, each as soon as what it needs is done and it fits the machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
         dry_run=options.dry_run,
     )
     if prepared.reasons is not None:
-        return run_remaining(prepared, dry_run=options.dry_run, quiet=options.quiet)
+        return run_remaining(prepared, dry_run=options.dry_run, quiet=options.quiet, as_json=options.json)
     if options.dry_run:
         from jobmeter.cli.workflow.dry_run import print_plan, print_plan_json
 

@@ -1,4 +1,4 @@
-"""What `workflow run` says: of failures as they happen, and of the whole at the end. All of it to stderr."""
+"""The messages of `workflow run`, on stderr: failures as they happen, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jobmeter.record.cluster_types import ClusterReport
 
 _SHOWN = 20
-"""Jobs that the summary lists one by one; of more only the costliest."""
+"""The summary lists up to this many jobs one by one; of more, only the costliest."""
 _FINDINGS = 5
 _INDENT = 2
 _COLUMNS = (
@@ -54,12 +54,12 @@ _COLUMNS = (
     Column("of_cpus", "percent"),
     Column("of_runtime", "percent"),
 )
-"""The last are what it used, as a share of what it requested."""
+"""The last three are what a job used, as a share of what it requested."""
 _TAIL = 4096
 
 
 class RunMessages(WorkflowListener):
-    """Reports at once what failed, and why; at the end the summary."""
+    """Reports each failure at once, with its reason, and the summary at the end."""
 
     def __init__(self, prepared: Prepared, *, quiet: bool) -> None:
         assert prepared.directory is not None, "it was not claimed"
@@ -69,7 +69,7 @@ class RunMessages(WorkflowListener):
         self._directory = prepared.directory
         self._quiet = quiet
         self._blocked = 0
-        self._cancelled: set[int] = set()  # on request, and not with the whole workflow
+        self._cancelled: set[int] = set()  # jobs that were cancelled on request, not with the whole workflow
 
     def ended(self, attempt: Attempt, why: str | None, again: Requirement | None) -> None:
         if attempt.status in (Status.COMPLETED, Status.CANCELLED):
@@ -99,7 +99,7 @@ class RunMessages(WorkflowListener):
     def finished(self, result: Result) -> None:
         self.console = None  # the display is gone
         if not self._quiet:
-            numbers = {job.number for job in self._plan.jobs}  # some may have left the spec since
+            numbers = {job.number for job in self._plan.jobs}  # the spec may have lost jobs of earlier attempts
             attempts = [each for each in (*self._before, *result.attempts) if each.number in numbers]
             print_summary(self._plan, self._directory, result, attempts)
 
@@ -141,7 +141,7 @@ def _more(attempt: Attempt, again: Requirement) -> str:
 
 
 def last_line(path: str) -> str:
-    """The last line of a log that says something, printable and short."""
+    """The last line of a log that is not blank, printable and at most 200 characters long; empty if there is none."""
     try:
         with open(path, "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _TAIL, 0))
@@ -153,7 +153,7 @@ def last_line(path: str) -> str:
 
 
 def print_summary(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequence[Attempt]) -> None:
-    """The summary of the whole workflow."""
+    """Print the summary of the whole workflow."""
     summary = summarise(plan.jobs, attempts)
     width = stderr_width()
     lines = [
@@ -234,7 +234,7 @@ def _share(share: float | None, words: str) -> str:
 
 
 def _amount(hours: float, what: str) -> str:
-    """`1.25 core-hours`; of very little the seconds, so that a number stays a number."""
+    """Format an amount, as `1.25 core-hours`. A very small one is in seconds, so that it is not shown as 0."""
     return f"{hours:,.2f} {what}-hours" if hours >= 0.01 else f"{hours * 3600:.3g} {what}-seconds"
 
 
@@ -243,9 +243,9 @@ def _percent(share: float) -> str:
 
 
 def request_lines(plan: Plan, attempts: Sequence[Attempt]) -> list[str]:
-    """Who requested too little, and who too much."""
+    """Lines about the jobs that requested too little or too much."""
     rows = _judged(attempts)
-    # Of several attempts at a job, the last says most.
+    # Of several attempts at a job, the last one is reported.
     over = list({(each.job.key, each.verdict.resource): each for each in _violations(plan, rows)}.values())
     lines = [f"  {TOO_LITTLE:<10} {_over(each)}" for each in over[:_FINDINGS]]
     if len(over) > _FINDINGS:
@@ -268,7 +268,7 @@ def _over(judged: JobVerdict) -> str:
 
 
 def _advice(plan: Plan, directory: RunDirectory, attempts: Sequence[Attempt]) -> list[str]:
-    """What `check --fix` would write, which is what `size` advises."""
+    """Lines with the requests that `check --fix` would write, which are those that `size` advises."""
     violations = _violations(plan, _judged(attempts))
     if not violations:
         return []
@@ -278,7 +278,7 @@ def _advice(plan: Plan, directory: RunDirectory, attempts: Sequence[Attempt]) ->
     try:
         store = open_store(directory.store, warn)
     except StoreError:
-        return []  # it was measured, and cannot be read: another command says why
+        return []  # the run was measured, but the store cannot be read: other commands say why
     requested = {job.step: job.requirement for job in plan.jobs}
     sizes = corrected_requests(store, directory.workflow, violations, requested).sizes
     lines = [f"  advice     {step}: request {_sizes(size)}" for step, size in list(sizes.items())[:_FINDINGS]]
@@ -286,7 +286,7 @@ def _advice(plan: Plan, directory: RunDirectory, attempts: Sequence[Attempt]) ->
 
 
 def _sizes(size: Requirement) -> str:
-    """`memory 384 MiB and runtime 30 s`."""
+    """Format a size, as `memory 384 MiB and runtime 30 s`."""
     amounts = ((resource, getattr(size, resource.field)) for resource in RESOURCES)
     return " and ".join(f"{resource.key} {quantity(amount, resource)}" for resource, amount in amounts if amount)
 

@@ -1,4 +1,4 @@
-"""What `workflow run` and `workflow resume` share: show how a workflow goes, stop it on a signal, say how it ended."""
+"""Shared by `workflow run` and `workflow resume`: show the progress, stop on a signal, report how a workflow ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobmeter.workflow.run import WorkflowRun
 from jobmeter.workflow.service import Prepared, execute
 
 _SAME_CALL = 1.0
-"""Seconds within which another signal is not a second one: `timeout` sends to its child and to its group."""
+"""Seconds within which another signal is not a second one: `timeout` signals both its child and its process group."""
 
 
 def run_to_the_end(prepared: Prepared, *, quiet: bool) -> int:
@@ -44,10 +44,10 @@ def run_to_the_end(prepared: Prepared, *, quiet: bool) -> int:
 
 
 class _Stopping:
-    """Has a workflow stop when a signal says so; the second signal skips SIGTERM for its jobs."""
+    """Stops the workflow on a signal. On a second signal, its jobs are ended without SIGTERM before."""
 
     def __init__(self) -> None:
-        self.first = 0  # the signal that did it
+        self.first = 0  # the first signal that came; 0 if none
         self.over = False  # nothing runs any more: a signal may end us as it would any program
         self._last = 0.0
 

@@ -1,4 +1,4 @@
-"""What the display says of a run, line by line, on a terminal of any size."""
+"""The lines of the display of a workflow run, on a terminal of any size."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _COLOURS = {
     Status.CANCELLED: "yellow",
 }
 _NAME = 12
-"""What a name has at least of a line: figures give way to it."""
+"""The least width of a job's name: columns are left out to make room for it."""
 _BAR = 10
-"""A shorter bar shows nothing."""
+"""The least width of the bar: a shorter one shows nothing."""
 _NEAR = 0.9
-"""Of what a job requested: from here on the share stands out."""
+"""From this share of what a job requested on, the share is highlighted."""
 
 
 class _Column(NamedTuple):
@@ -36,7 +36,7 @@ class _Column(NamedTuple):
 
 
 def screen_lines(name: str, view: View, width: int, height: int) -> list[Text]:
-    """The lines, none wider and no more of them than there is room for."""
+    """The lines to show, cut to `width` columns, and no more of them than fit in `height`."""
     lines = [_title(name, view, width), *_counts(view, width), _course(view, width)]
     # The last line of the terminal is for the cursor, one is for the headings.
     room = height - len(lines) - 2
@@ -56,7 +56,7 @@ def screen_lines(name: str, view: View, width: int, height: int) -> list[Text]:
 
 
 def clock(seconds: float) -> str:
-    """A time that changes while one looks at it: `0:07`, `12:05`, `3:07:12`."""
+    """Format a time for a display that is redrawn: `0:07`, `12:05`, `3:07:12`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -70,7 +70,7 @@ def _title(name: str, view: View, width: int) -> Text:
 
 
 def _counts(view: View, width: int) -> list[Text]:
-    """The counts, on as many lines as they take."""
+    """The number of jobs with each status, on as many lines as needed."""
     lines = [Text()]
     for status, number in view.counts.items():
         part = Text(f"{number:,} {status}", style=_COLOURS.get(status, "") if number else "dim")
@@ -81,7 +81,7 @@ def _counts(view: View, width: int) -> list[Text]:
 
 
 def _course(view: View, width: int) -> Text:
-    """A bar where there is room for one, the time that went by and the time that is left."""
+    """A bar if there is room for one, the elapsed time and the time left."""
     times = _times(view)
     room = width - len(times) - 2
     if room < _BAR:
@@ -104,7 +104,7 @@ def _times(view: View) -> str:
 
 
 def _fitting(width: int, jobs: Sequence[JobView]) -> list[_Column]:
-    """The columns that leave room for the names; the first to go is the least important."""
+    """The columns that leave room for the names. The least important ones are left out first."""
     wanted = min(max(cell_len(printable(job.name)) for job in jobs), 2 * _NAME)
     there = [column for column in _COLUMNS if any(column.cell(job).plain for job in jobs)]
     if all(job.attempt == 1 for job in jobs):
@@ -150,7 +150,7 @@ _ATTEMPT = _Column("try", 3, 2, lambda job: Text(str(job.attempt)))
 _TIME = _Column("time", 8, 2, lambda job: Text(clock(job.seconds)))
 _CPU = _Column("CPU", 6, 2, lambda job: _figure(job.cpu_percent, "percent"))
 _MEMORY = _Column("memory", 8, 2, lambda job: _figure(job.memory_bytes, "bytes"))
-# Red for a job that keeps more CPUs busy than it requested would be red for every second one.
+# Not red for a job that uses more CPUs than it requested: every second job would be red.
 _CPU_SHARE = _Column("share", 5, 1, lambda job: Text(_share(job.cpu_share).plain, style="dim"))
 _MEMORY_SHARE = _Column("share", 5, 1, lambda job: _share(job.memory_share))
 _TIME_SHARE = _Column("share", 5, 1, lambda job: _share(job.time_share))

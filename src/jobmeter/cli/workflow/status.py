@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     stored = stored_run(resolve("store", options.store), options.workflow, options.run_id, warn)
     if options.watch:
-        from jobmeter.cli.workflow.watch import print_changes, show_until_end  # with rich, by those who watch
+        from jobmeter.cli.workflow.watch import print_changes, show_until_end  # late: it loads rich
 
         if options.json or not sys.stdout.isatty():
             print_changes(stored, _print_json_line if options.json else _print_change)
@@ -95,8 +95,8 @@ def _job_json(job: JobStatus) -> dict[str, object]:
 
 def _print(stored: StoredRun, status: WorkflowStatus, *, everything: bool) -> None:
     print_sentences([_in_a_line(stored, status)])
-    print_lines([f"spec {stored.plan['spec']}", f"logs {stored.directory.logs}"])  # whole, to be copied
-    # Of many jobs, those that a person can do something about.
+    print_lines([f"spec {stored.plan['spec']}", f"logs {stored.directory.logs}"])  # not wrapped: they can be copied
+    # Of many jobs, neither completed nor waiting ones are shown: they need no attention.
     notable = [job for job in status.jobs if job.status not in (Status.COMPLETED, "waiting")]
     shown = status.jobs if everything or len(status.jobs) <= _SHOWN else notable[:_SHOWN]
     if shown:

@@ -48,7 +48,7 @@ def _without_effect(plan: Plan) -> list[str]:
 
 
 def _print(result: dict[str, Any]) -> None:
-    """Each problem as compilers print theirs, so that editors find the place."""
+    """Print each problem in the format of compilers, so that editors find the place."""
     spec = result["spec"]
     for problem in result["problems"]:
         place = f":{problem['line']}:{problem['column']}" if "line" in problem else ""

@@ -1,4 +1,4 @@
-"""`workflow status --watch`: how far a workflow is, until it ends."""
+"""`workflow status --watch`: shows the progress of a workflow until it ends."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from jobmeter.workflow.watching import Watching
 
 _REDRAW = 0.5
 _PROBLEMS = 3
-"""Of the lines of a terminal, at most one in so many is for jobs that failed."""
+"""At most one in this many lines of the terminal is for jobs that failed."""
 
 
 def print_changes(stored: StoredRun, print_change: Callable[[StoredRun], None]) -> None:
-    """Print the run as it is now, whenever the counts of its jobs have changed, and as it is at its end."""
+    """Print the run whenever the number of its jobs with a status has changed, and once more at its end."""
     watching = Watching(stored)
     counts: dict[str, int] = {}
     while not watching.is_over:
@@ -40,14 +40,14 @@ def print_changes(stored: StoredRun, print_change: Callable[[StoredRun], None]) 
 
 
 def show_until_end(stored: StoredRun) -> StoredRun:
-    """Show the run on the whole terminal until it ends, and return it as it then is. Nothing of that stays behind."""
+    """Show the run on the full screen until it ends, and return its final state. Then the terminal is as before."""
     watching = Watching(stored)
     if watching.is_over:
         return stored
     before = signal.signal(signal.SIGTERM, _exit)
     try:
         console = TextConsole(sys.stdout)
-        # Full screen: what a terminal makes of lines when it becomes narrower, nobody could wipe.
+        # Full screen: lines that a terminal rewraps when it becomes narrower could not be cleared.
         with quiet_control_keys(sys.stdout), Live(console=console, screen=True, auto_refresh=False) as live:
             while not watching.is_over:
                 live.update(_screen(watching, console.width, console.height), refresh=True)
@@ -75,5 +75,5 @@ def _screen(watching: Watching, width: int, height: int) -> Group:
 
 
 def _exit(number: int, frame: FrameType | None) -> None:
-    """Ends the program as a signal would, after the terminal is as it was."""
+    """Exit with the code of the signal, after the terminal is restored."""
     raise SystemExit(128 + number)

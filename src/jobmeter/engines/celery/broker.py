@@ -20,7 +20,7 @@ DEFAULT_QUEUE = "jobmeter"
 INSTALL = "To install it: pip install 'jobmeter[celery]'"
 
 PROTOCOL = 1
-"""Raised when runners and workers of two versions would not understand each other."""
+"""The version of the protocol: incremented when runners and workers of two versions would not understand each other."""
 
 RUN = "jobmeter.run"
 """The Celery task that runs one job."""
@@ -34,7 +34,10 @@ def broker_address(option: str | None) -> str:
 
 
 def make_app(broker: str) -> Celery:
-    """The Celery application of workers and runners. LaunchError when Celery is not installed."""
+    """The Celery application of workers and runners.
+
+    Raises LaunchError if Celery is not installed, does not know this kind of broker, or lacks a package for it.
+    """
     try:
         from celery import Celery
     except ImportError:
@@ -56,7 +59,7 @@ def make_app(broker: str) -> Celery:
     )
     kind = broker.partition(":")[0]
     try:
-        # The transport is looked up by the beginning of the address; what it lacks shows in its errors.
+        # This loads the transport by the scheme of the address: it fails if that is unknown, or a package is missing.
         broker_errors(app)
     except KeyError:
         raise LaunchError(f"{kind}://…: this is no broker that Celery knows, as redis:// is") from None
@@ -73,7 +76,7 @@ def shown(app: Celery) -> str:
 
 @contextlib.contextmanager
 def in_plain_words(app: Celery) -> Iterator[None]:
-    """What kombu and its transports raise, as a LaunchError of one line."""
+    """Turn what kombu and its transports raise into a LaunchError of one line."""
     try:
         yield
     except LaunchError:
@@ -85,7 +88,7 @@ def in_plain_words(app: Celery) -> Iterator[None]:
 
 
 def broker_errors(app: Celery) -> tuple[type[Exception], ...]:
-    """What is raised while the broker cannot be used."""
+    """The exceptions that are raised while the broker cannot be used."""
     from kombu.exceptions import OperationalError
 
     connection = app.connection_for_write()
@@ -99,16 +102,16 @@ def _explain(address: str, error: Exception) -> str:
     says = str(error).rstrip(". ") or type(error).__name__
     if any(word in says.lower() for word in _REFUSALS):
         return f"{address}: the broker refuses the password. Put it into the address: redis://:PASSWORD@HOST:6379/0"
-    return f"{address}: no broker can be used there: {says}. To start Redis: redis-server. Another one: --broker URL"
+    return f"{address}: cannot connect to a broker: {says}. To start Redis: redis-server. Another one: --broker URL"
 
 
 def task_queue(worker: str) -> str:
-    """The queue that this worker alone reads."""
+    """The name of the queue that only this worker reads."""
     return f"jobmeter.tasks.{worker}"
 
 
 def reply_queue() -> str:
-    """A new queue for what workers report to one runner."""
+    """A new name of a queue, for what workers report to one runner."""
     return f"jobmeter.replies.{uuid.uuid4().hex}"
 
 
@@ -119,12 +122,27 @@ def beacon_exchange() -> Exchange:
 
 
 def make_queue(name: str) -> Queue:
-    """A queue that belongs to one process, and goes when nobody has used it for a day."""
+    """A queue that belongs to one process, and expires when it has not been used for a day."""
     from kombu import Queue
 
     return Queue(name, routing_key=name, durable=False, expires=86400)
 
 
 def call_worker(app: Celery, worker: str | None, command: str, **arguments: Any) -> None:
-    """Send a control command to one worker, or to all. It may get lost: whoever needs its effect repeats it."""
-    app.control.broadcast(command, arguments=arguments, destination=None if worker is None else [worker])
+    """Send a control command to one worker, or to all. It may get lost: a caller that needs its effect repeats it.
+
+    Raises one of `broker_errors` if the broker cannot be used.
+    """
+    # Not `app.control.broadcast`, which sends the same: while the broker is away, it tries again for ever.
+    mailbox = app.control.mailbox
+    destination = None if worker is None else [worker]
+    with app.producer_pool.acquire(block=True) as producer:
+        producer.publish(
+            {"method": command, "arguments": arguments, "destination": destination},
+            exchange=mailbox.exchange.name,
+            declare=[mailbox.exchange],
+            headers={"clock": mailbox.clock.forward()},
+            serializer="json",
+            retry=True,  # the connection may be one that the broker closed since the last command
+            retry_policy=app.conf.task_publish_retry_policy,
+        )

@@ -1,4 +1,4 @@
-"""Which workers there are: they all answer a call, each with a beacon."""
+"""Finds the workers: each of them answers a command to all with a beacon."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from kombu import Queue
 
 _PATIENCE = 5.0
-"""Seconds in which one of the workers, if there are any, must have answered."""
+"""Seconds to wait for answers. If there are workers, at least one must have answered by then."""
 _SILENCE = 0.3
-"""Seconds after an answer in which others must follow, at least."""
+"""Seconds to wait after an answer for another one, at least."""
 _SLOWER = 4.0
-"""Times the wait for the first answer that another may take: where that was slow, machines are busy, or far away."""
+"""Another answer may take this many times as long as the first: if that was slow, machines are busy, or far away."""
 
 
 def beacon_queue() -> Queue:
-    """A queue of our own, in which all beacons arrive."""
+    """A new queue for this process alone, in which all beacons arrive."""
     from kombu import Queue
 
     return Queue(f"jobmeter.beacons.{uuid.uuid4().hex}", beacon_exchange(), exclusive=True, auto_delete=True)
 
 
 def discover(app: Celery, queue: str) -> list[WorkerState]:
-    """The workers that take jobs of this queue. LaunchError when the broker cannot be used."""
+    """The workers that take jobs of this queue. Raises LaunchError if the broker cannot be used."""
     from kombu import Consumer
 
     states: dict[str, WorkerState] = {}

@@ -1,4 +1,4 @@
-"""Which worker has which task of a runner, from the start of each to its end."""
+"""Assigns the tasks of a runner to workers, and follows each task from its start to its end."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from jobmeter.engines.task_run import unmeasured_record
 from jobmeter.model import Outcome, Status, Value
 
 _PATIENCE = 2.5
-"""Seconds after which a task or a report that a worker should have is sent once more."""
+"""Seconds after which a task that is missing at its worker is sent again, or a missing report is requested again."""
 
 
 class Dispatch:
-    """Gives tasks to workers, takes what they report and mends what got lost on the way. Any thread may call it."""
+    """Sends tasks to workers, takes their reports, and repeats messages that got lost. Any thread may call it."""
 
     def __init__(self, workers: KnownWorkers, orders: Orders, receiver: Receiver, queue: str, timeout: float) -> None:
-        """Tasks go to workers of `queue`. One without a beacon for `timeout` seconds counts as dead."""
+        """Tasks go to workers of `queue`. A worker without a beacon for `timeout` seconds counts as dead."""
         self._workers = workers
         self._orders = orders
         self._receiver = receiver
         self._queue = queue
         self._timeout = timeout
         self._lock = threading.RLock()
-        self._waiting: list[SentTask] = []  # have no worker yet, in the order of their start
+        self._waiting: list[SentTask] = []  # tasks without a worker, in the order of their start
         self._sent: dict[str, SentTask] = {}
         self._levels: dict[int, Mapping[str, Value]] = {}
         self._cancelled = False
@@ -45,7 +45,7 @@ class Dispatch:
             self._place()
 
     def cancel(self, number: int | None, *, at_once: bool) -> None:
-        """End the task of one job, or all of them and start no more; `at_once` skips SIGTERM."""
+        """End the task of this job. With None, end all tasks and start no more. `at_once` skips SIGTERM."""
         with self._lock:
             if number is None:
                 self._cancelled = True
@@ -59,7 +59,7 @@ class Dispatch:
             self._orders.cancel(self._sent.values())
 
     def adopt(self, number: int, token: Token) -> None:
-        """Take a task of a killed runner for one of ours, with all that it reported."""
+        """Take over a task of a killed runner, with all its reports."""
         with self._lock:
             sent = SentTask.adopted(number, token)
             self._sent[sent.id] = sent
@@ -69,10 +69,10 @@ class Dispatch:
         """What each job uses just now, by its number."""
         return dict(self._levels)
 
-    # What comes from workers.
+    # Messages from workers.
 
     def take_beacon(self, state: WorkerState) -> None:
-        """What a worker reports of itself."""
+        """Take what a worker reports about itself."""
         with self._lock:
             self._workers.take(state)
             for sent in self._sent.values():
@@ -81,7 +81,7 @@ class Dispatch:
             self._place()
 
     def take_reports(self, reports: Iterable[tuple[str, int | None, list[Any]]]) -> None:
-        """What a worker reports of tasks: the id of each, the number of the report, and the report."""
+        """Take the reports of a worker about tasks: the id of the task, the number of the report, and the report."""
         with self._lock:
             for task_id, number, report in reports:
                 if (sent := self._sent.get(task_id)) is not None:
@@ -89,19 +89,19 @@ class Dispatch:
             self._place()
 
     def excuse_silence(self) -> None:
-        """The broker was away: nothing is known of the workers, so none counts as dead."""
+        """Restart the timeout of all workers: nothing was heard from them because the broker was away."""
         with self._lock:
             self._workers.excuse_silence()
 
     def look(self) -> None:
-        """Do what is due: cancels that got lost, reports and tasks that got lost, workers that died."""
+        """Called at regular intervals: gives up workers that died, repeats tasks, reports and cancels that got lost."""
         now = time.monotonic()
         with self._lock:
             for name in self._workers.silent_for(self._timeout):
                 self._lose(name)
             for sent in list(self._sent.values()):
                 self._mend(sent, now)
-            self._orders.cancel(self._sent.values())  # such a command may get lost
+            self._orders.cancel(self._sent.values())  # again, as an earlier command may have got lost
             self._place()
             self.forget_ended()
 
@@ -109,7 +109,7 @@ class Dispatch:
         """Have workers forget the tasks whose ends are known here."""
         self._orders.forget(self._workers.to_forget())
 
-    # What becomes of each task.
+    # The course of each task.
 
     def _take_report(self, sent: SentTask, number: int | None, report: list[Any]) -> None:
         kind = report[0]
@@ -141,7 +141,7 @@ class Dispatch:
         self._wait_again(waited)
 
     def _wait_again(self, tasks: Sequence[SentTask]) -> None:
-        """Tasks that never began go to another worker, before all that were started after them, unless cancelled."""
+        """Put tasks that never began at the front of those that wait for a worker, unless they were cancelled."""
         again = []
         for sent in tasks:
             if sent.order is None:  # adopted: only its worker knew what to run
@@ -149,14 +149,14 @@ class Dispatch:
                 continue
             del self._sent[sent.id]
             self._workers.note_ended(sent.worker or "", sent.id)
-            if sent.cancelled:  # its worker gave it back before it heard of that
+            if sent.cancelled:  # its worker returned it before the cancel arrived
                 self._never_started(sent.order)
             else:
                 again.append(SentTask.new(sent.order))
         self._waiting[:0] = again
 
     def _mend(self, sent: SentTask, now: float) -> None:
-        """Send again what the broker lost."""
+        """Send the task, or request its reports, again if the broker lost them. Ends a task that is lost for good."""
         state = self._workers.states.get(sent.worker or "")
         if state is None:
             if now - sent.last_sent > self._timeout:
@@ -177,7 +177,7 @@ class Dispatch:
     # Which worker gets which task.
 
     def _place(self) -> None:
-        """Give waiting tasks to workers. For one that fits nowhere now, a worker is kept free."""
+        """Send waiting tasks to workers. For a task that fits on no worker now, one is kept free."""
         held: set[str] = set()
         workers = self._workers.states.values()
         free = self._free()
@@ -201,7 +201,7 @@ class Dispatch:
             self._orders.send(sent, sent.order)
 
     def _free(self) -> dict[str, dict[str, float]]:
-        """What each worker has left."""
+        """The amounts that are free on each worker, by its name."""
         given: dict[str, list[Need]] = {}
         for sent in self._sent.values():
             if sent.worker is not None and not sent.reported:

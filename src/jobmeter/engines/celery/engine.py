@@ -1,4 +1,4 @@
-"""The engine `celery`: the side of the runner, which uses workers that others started."""
+"""The engine `celery`: the runner's side. The workers are started separately."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ WORKER_TIMEOUT = 30.0
 
 
 class CeleryEngine:
-    """Jobs run on workers that other machines started, through a broker."""
+    """Runs jobs on workers, on any machine, through a broker."""
 
     options: Sequence[EngineOption] = (
         EngineOption("broker", "URL", f"where the Celery broker is (default: JOBMETER_BROKER, else {DEFAULT_BROKER})"),
         EngineOption("queue", "NAME", f"use the workers of this queue (default: {DEFAULT_QUEUE})"),
-        EngineOption("worker-timeout", "TIME", "when a worker that is not heard of counts as dead (default: 30s)"),
+        EngineOption(
+            "worker-timeout", "TIME", "count a worker as dead after this time without a sign of life (default: 30s)"
+        ),
     )
     capabilities = Capabilities(shares_files=False, retries_elsewhere=True, has_queue=True)
 
@@ -93,7 +95,7 @@ class CeleryEngine:
                 raise LaunchError(f"no worker of queue {self._queue!r} has {name}")
 
     def capacity(self) -> Capacity:
-        """What does not fit yet waits here. One job may request what the largest worker has."""
+        """The most that one job may request: what the largest worker has. Jobs that do not fit yet wait here."""
         workers = list(self._workers.states.values()) or self._discover()
         most = {name: max((worker.capacity.get(name, 0) for worker in workers), default=0) for name in AMOUNTS}
         return Capacity(largest=Requirement(most["cpus"], int(most["memory_bytes"]), None, int(most["gpus"])))
@@ -112,13 +114,13 @@ class CeleryEngine:
         self._dispatch.cancel(number, at_once=at_once)
 
     def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
-        """Tasks whose runner was killed go on: those still wanted are adopted, with all they reported."""
+        """Adopt the wanted tasks, which kept running without a runner, with all their reports. End the others."""
         ended, adopted = 0, set()
         for left in tasks:
             task, worker = str(left.token.get("task")), str(left.token.get("worker"))
             state = self._await_beacon(worker)
             if state is None:
-                continue  # it is dead, and its jobs ended with it
+                continue  # the worker is dead, and its jobs ended with it
             if left.wanted and task in state.tasks:
                 adopted.add(left.number)
                 self._dispatch.adopt(left.number, left.token)
@@ -143,7 +145,7 @@ class CeleryEngine:
     # What a killed runner left.
 
     def _await_beacon(self, worker: str, after: float = 0.0) -> WorkerState | None:
-        """What a worker reports after a moment; None when it is not heard of for so long that it counts as dead."""
+        """The state that a worker reports later than `after`; None if none comes until it counts as dead."""
         until = time.monotonic() + self._timeout
         while time.monotonic() < until:
             if self._workers.heard_at(worker) > after:
@@ -152,12 +154,11 @@ class CeleryEngine:
         return None
 
     def _end_left(self, worker: str, task: str) -> int:
-        """End a task that nobody wants any more, also one that its worker has not got yet; how many still ran."""
+        """End a task that is not wanted, also if its worker does not have it yet. Returns 1 if it still ran, else 0."""
         running = 0
         while True:
             sent = time.monotonic()
-            self._orders.end(worker, task)
-            self._orders.request_beacon(worker)
+            self._orders.end_left(worker, task)
             state = self._await_beacon(worker, sent)
             if state is None or state.has_ended(task):
                 self._workers.note_ended(worker, task)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from celery import Celery
 
 _LOOK_SECONDS = 0.5
-"""How often what is due is done."""
+"""Seconds between two calls of `Dispatch.look`."""
 
 
 class Inbox:
-    """Hands replies and beacons to a `Dispatch`, and has it look at regular times; also after the broker was away."""
+    """Passes replies and beacons to a `Dispatch`, and calls its `look` regularly. Reconnects if the broker was away."""
 
     def __init__(self, app: Celery, replies: str, dispatch: Dispatch, broke: Callable[[Exception], None]) -> None:
         """`replies` is the queue that workers reply to; `broke` is called if receiving fails for good."""
@@ -36,7 +36,7 @@ class Inbox:
         self._thread = threading.Thread(target=self._run, name="jobmeter-celery", daemon=True)
 
     def open(self) -> None:
-        """Returns when messages arrive. LaunchError when the broker cannot be used."""
+        """Start to receive; returns when messages can arrive. Raises LaunchError if the broker cannot be used."""
         self._thread.start()
         self._ready.wait()
         if self._failed is not None:
@@ -58,7 +58,7 @@ class Inbox:
                     return
                 self._closed.wait(0.3)
                 self._dispatch.excuse_silence()
-            except Exception as error:  # noqa: BLE001 - nobody would ever look at what this thread raises
+            except Exception as error:  # noqa: BLE001 - an exception in this thread would go unnoticed
                 self._broke(error)
                 self._ready.set()
                 return

@@ -1,4 +1,4 @@
-"""What a runner sends to workers: tasks, and commands about those that it sent."""
+"""What a runner sends to workers: tasks, and commands about these tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobmeter.engines.celery.broker import RUN, broker_errors, call_worker, make_queue, task_queue
+from jobmeter.engines.celery.broker import RUN, broker_errors, call_worker, in_plain_words, make_queue, task_queue
 from jobmeter.engines.celery.sent_task import SentTask
 from jobmeter.engines.contract import Task
 from jobmeter.engines.shared_files import MarkerFile
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Orders:
-    """Sends in the name of one runner. Each of these may get lost: whoever needs its effect sends it again."""
+    """Sends the messages of one runner. Each may get lost: a caller that needs its effect sends it again."""
 
     def __init__(self, app: Celery, replies: str, timeout: float) -> None:
-        """Workers send their replies to the queue `replies`, and end tasks whose runner is silent for `timeout`."""
+        """Workers reply to the queue `replies`; without contact to the broker for nearly `timeout`, they end tasks."""
         self._app = app
         self._replies = replies
         self._timeout = timeout
@@ -42,21 +42,23 @@ class Orders:
             )
 
     def request_reports(self, sent: SentTask) -> None:
-        """Have a worker send what it reports of a task, from the first report that did not arrive."""
-        call_worker(
-            self._app, sent.worker, "jobmeter_send_again", task=sent.id, first=sent.received, reply_to=self._replies
-        )
+        """Have a worker send the reports about a task again, from the first that did not arrive."""
+        with self._while_broker_is_there():
+            call_worker(
+                self._app, sent.worker, "jobmeter_send_again", task=sent.id, first=sent.received, reply_to=self._replies
+            )
 
-    def request_beacon(self, worker: str) -> None:
-        """Have a worker report its state at once."""
-        call_worker(self._app, worker, "jobmeter_beacon")
+    def end_left(self, worker: str, task: str) -> None:
+        """End one task that a killed runner left, with SIGTERM first, and have its worker report its state at once.
 
-    def end(self, worker: str, task: str) -> None:
-        """End one task of a worker, as SIGTERM does."""
-        call_worker(self._app, worker, "jobmeter_cancel", ids=[task], at_once=False)
+        Raises LaunchError if the broker cannot be used: what the worker then has is not known.
+        """
+        with in_plain_words(self._app):
+            call_worker(self._app, worker, "jobmeter_cancel", ids=[task], at_once=False)
+            call_worker(self._app, worker, "jobmeter_beacon")
 
     def cancel(self, tasks: Iterable[SentTask]) -> None:
-        """End those of the tasks that shall be cancelled."""
+        """End those of the tasks that are marked as cancelled."""
         by_worker: dict[tuple[bool, str], list[str]] = {}
         for sent in tasks:
             if sent.cancelled and sent.worker is not None:
@@ -76,6 +78,6 @@ class Orders:
 
     @contextlib.contextmanager
     def _while_broker_is_there(self) -> Iterator[None]:
-        """What could not be sent is sent again at the next look."""
+        """Ignore that the broker cannot be used: what could not be sent is sent again at the next `Dispatch.look`."""
         with contextlib.suppress(*broker_errors(self._app)):
             yield

@@ -1,4 +1,4 @@
-"""Which worker a job is given to. Pure: what is known of workers in, a choice out."""
+"""Chooses the worker for a job. Pure functions of what is known about the workers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class WorkerState(NamedTuple):
     capacity: Mapping[str, float]  # cpus, memory_bytes, gpus
     free: Mapping[str, float]
     runtimes: tuple[str, ...]  # container runtimes that answer there
-    tasks: Mapping[str, Sequence[Any]]  # id → how many replies it sent, whether it has ended
+    tasks: Mapping[str, Sequence[Any]]  # id → how many reports it has sent, whether it has ended
     closing: bool  # it takes no more jobs
 
     def has_ended(self, task: str) -> bool:
-        """Whether what it reports as free has what this task used."""
+        """Whether the task has ended, so that what the worker reports as free includes what the task had."""
         return task not in self.tasks or bool(self.tasks[task][1])
 
     @classmethod
@@ -41,7 +41,7 @@ class Need(NamedTuple):
 
 
 def need_of(requirement: Requirement, container: Mapping[str, Any] | None) -> Need:
-    """A job that requests nothing is given one CPU, so that a worker is not filled without end."""
+    """What a job needs. A job that requests no CPUs counts as one CPU, so that a worker does not get endless jobs."""
     amounts = {name: value for name in AMOUNTS if (value := getattr(requirement, name)) is not None}
     return Need({"cpus": 1.0, **amounts}, None if container is None else str(container["engine"]))
 
@@ -82,9 +82,10 @@ def choose(
 def worker_to_wait_at(
     need: Need, workers: Iterable[WorkerState], free: Mapping[str, Mapping[str, float]], queue: str
 ) -> str | None:
-    """The worker at which the job can wait, so that it begins the moment there is room; None: it waits here.
+    """The worker at which the job can wait, so that it begins as soon as there is room; None: it waits at the runner.
 
-    It is the only one that can run the job: else another might have room first. As much as it has may wait there.
+    It must be the only worker that can run the job: else another might have room first. The jobs that wait there may
+    request as much as the worker has in total.
     """
     able = [worker for worker in workers if can_run(worker, need, queue)]
     if len(able) != 1:
@@ -97,7 +98,7 @@ def worker_to_wait_at(
 def worker_to_hold(
     need: Need, workers: Iterable[WorkerState], free: Mapping[str, Mapping[str, float]], queue: str
 ) -> str | None:
-    """The worker that is kept free for a job which fits on none now: the one that lacks the least."""
+    """The worker to keep free for a job that fits on none now: the one that lacks the least. None: none can run it."""
     able = [worker for worker in workers if can_run(worker, need, queue)]
     if not able:
         return None
@@ -105,7 +106,7 @@ def worker_to_hold(
 
 
 def free_amounts(worker: WorkerState, given: Iterable[Need], freed: Iterable[Need]) -> dict[str, float]:
-    """What is free on a worker: as it reported, less what it was given since then, and with what ended since then."""
+    """What is free on a worker: what it reported, less what it was `given` since then, plus what was `freed` since."""
     free = dict(worker.free)
     for sign, needs in ((-1, given), (1, freed)):
         for need in needs:
@@ -119,5 +120,5 @@ def _fits(amounts: Mapping[str, float], room: Mapping[str, float]) -> bool:
 
 
 def _scarcest(need: Need, free: Mapping[str, float]) -> float:
-    """The share of the scarcest amount that is there already."""
+    """The smallest ratio of a free amount to the amount needed."""
     return min((free.get(name, 0) / amount for name, amount in need.amounts.items() if amount), default=1.0)

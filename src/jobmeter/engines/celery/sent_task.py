@@ -22,11 +22,11 @@ class SentTask(ReportedTask):
         super().__init__(number, logs)
         self.id = task_id
         self.worker = worker
-        self.order: Task | None = None  # None: adopted, and known only to its worker
+        self.order: Task | None = None  # None: adopted; only its worker knows what to run
         self.need = Need({})
         self.cancelled = self.at_once = False
-        self.reported = False  # its worker counts it in what it reports as free
-        self.received = 0  # reports
+        self.reported = False  # a beacon of its worker lists it: its need is no part of what is free there
+        self.received = 0  # number of reports
         self.last_sent = self.last_received = time.monotonic()
 
     @classmethod
@@ -42,14 +42,14 @@ class SentTask(ReportedTask):
 
     @property
     def has_not_begun(self) -> bool:
-        """Whether it waited at its worker, as far as is known. A worker that lost contact begins nothing."""
+        """Whether the task still waits at its worker, as far as is known. A worker without contact starts no task."""
         return self.received == 0 and not self.cancelled and self.order is not None
 
     def token(self) -> Token:
         return {"worker": self.worker, "task": self.id, "logs": dict(self.logs)}
 
     def is_next(self, number: int | None) -> bool:
-        """Whether a report of this number is to be taken now: one that came before is not, nor one after a gap."""
+        """Count a report as received if it is the next one. False if it came before, or comes after a gap."""
         if number != self.received:
             return False
         self.received += 1

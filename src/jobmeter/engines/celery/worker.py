@@ -36,12 +36,12 @@ MOST_TASKS = 1000
 
 
 class Outbox:
-    """Sends what tasks report, in a thread with a connection of its own, and a beacon every second."""
+    """Sends the reports of tasks, and a beacon every second, in a separate thread and connection."""
 
     def __init__(
         self, app: Celery, worker: str, beacon: Callable[[], dict[str, Any]], tick: Callable[[], None]
     ) -> None:
-        """`tick` is called once for every beacon, in this thread."""
+        """`tick` is called once for every beacon, in the thread that sends."""
         self._app = app
         self._worker = worker
         self._beacon = beacon
@@ -63,7 +63,7 @@ class Outbox:
         self._reports.put(None)
 
     def close(self) -> None:
-        """Return when everything was sent, or the broker has not been there for some seconds."""
+        """Send what is left. Gives up if the broker cannot be used, or after some seconds."""
         self._closed = True
         self._reports.put(None)
         self._thread.join(timeout=10)
@@ -83,7 +83,7 @@ class Outbox:
                 time.sleep(0.2)
 
     def _send_next(self, producer: Any, batch: dict[str, list[list[Any]]]) -> bool:
-        """Send what there is; False when nothing will come any more. What fails stays in the batch."""
+        """Send what waits, and a beacon if it is due; what fails stays in `batch`. False if closed and all is sent."""
         if not batch:
             self._collect(batch)
         for reply_to in list(batch):
@@ -101,7 +101,7 @@ class Outbox:
         return not (self._closed and self._reports.empty())
 
     def _collect(self, batch: dict[str, list[list[Any]]]) -> None:
-        """Wait for a report, or for the time of the next beacon; take all that are there."""
+        """Wait for a report, or for the time of the next beacon; put all reports that wait into the batch."""
         try:
             item = self._reports.get(timeout=max(self._next_beacon - time.monotonic(), 0.0))
             while True:
@@ -113,10 +113,10 @@ class Outbox:
 
 
 class JobWorker:
-    """`run` it in the main thread."""
+    """A worker process. Call `run` in the main thread."""
 
     def __init__(self, broker: str, queues: Sequence[str], capacity: Capacity, say: Callable[[str], None]) -> None:
-        """LaunchError when the broker cannot be used."""
+        """Raises LaunchError if the broker cannot be used."""
         self.app = make_app(broker)
         with in_plain_words(self.app), self.app.connection_for_write() as connection:
             connection.ensure_connection(max_retries=1, interval_start=0.1)
@@ -145,11 +145,11 @@ class JobWorker:
         }
 
     def run(self) -> None:
-        """Take jobs until a signal ends it. The first lets the jobs that run end, the second ends them."""
+        """Take jobs until a signal. The first signal lets running jobs come to their end, the second ends them."""
         self.outbox.start()
         threading.Thread(target=self._watch_contact, name="jobmeter-contact", daemon=True).start()
         with in_plain_words(self.app), warnings.catch_warnings():
-            # Celery warns root of tasks that unpickle code. Ours are JSON.
+            # Celery warns the user root that pickled tasks may run any code. Ours are JSON.
             warnings.simplefilter("ignore")
             worker = self._celery_worker()
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -202,7 +202,7 @@ class JobWorker:
         )
 
     def _receive_signal(self, number: int, frame: object) -> None:
-        """The first signal closes the worker to new jobs, the second ends those that run, the third at once."""
+        """The first signal closes the worker to new jobs, the second ends running jobs, the third kills them."""
         from celery.worker import state
 
         self._signals += 1
@@ -212,7 +212,7 @@ class JobWorker:
         self._closing = True
         self.tasks.return_waiting()
         self.outbox.beacon_now()
-        state.should_stop = 0  # Celery's loop looks at it, and ends once all tasks have
+        state.should_stop = 0  # Celery's loop reads it, and ends when all tasks have ended
         if running := len(self.tasks.running()):
             jobs = "1 job still runs" if running == 1 else f"{running} jobs still run"
             self._say(f"{jobs}; another signal ends {'it' if running == 1 else 'them'}")
@@ -232,7 +232,7 @@ class JobWorker:
         self.tasks.send_levels()
 
     def _watch_contact(self) -> None:
-        """End jobs whose runner must take this worker for dead by now, and may have started them elsewhere."""
+        """Without contact to the broker, end jobs before their runner counts this worker as dead and restarts them."""
         last_look = time.monotonic()
         while True:
             time.sleep(0.5)

@@ -1,7 +1,7 @@
-"""The jobs of one worker: each waits until there is room, runs, and reports. Knows nothing of Celery.
+"""The jobs of one worker: each waits until there is room, runs, and reports. Does not depend on Celery.
 
-What a task reports is numbered and kept until its runner says that it has all of it. So what a broker lost can be sent
-once more, and a new runner can take over a task whose own was killed.
+The reports of a task are numbered, and kept until its runner confirms that it has all of them. So reports that a broker
+lost can be sent again, and a new runner can take over a task whose runner was killed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from jobmeter.model import Outcome, Status, Value
 MOST_ENDED = 2000
 """Ended tasks whose reports are kept for a runner that does not take them; beyond that, the oldest are dropped."""
 _MOST_REFUSED = 20_000
-"""Ids of tasks that must not run here, which are remembered; the oldest are dropped."""
+"""How many ids of tasks that must not run here are remembered; beyond that, the oldest are dropped."""
 
 Send = Callable[[str, str, "int | None", list[Any]], None]
-"""Queue, id of the task, number of the report (None: it may get lost) and the report itself."""
+"""Called with the queue, the id of the task, the number of the report (None: it may get lost) and the report itself."""
 
 
 class Order:
-    """What a runner wants done: a task, and where reports of it go."""
+    """What a runner sends: a task, and the queue for the reports about it."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.task = Task.from_json(fields["task"])
@@ -49,7 +49,7 @@ class WorkerTask(ReportingTask):
         self.need: Need = need_of(order.task.requirement, order.task.container)
         self.ended = threading.Event()
         self.cancelled = self.at_once = False
-        self.returned = False  # it waited here, and its worker begins no more
+        self.returned = False  # it waited here, and the worker closed before it began
         self._send = send
         self._lock = threading.Lock()
         self._reports: list[list[Any]] = []
@@ -67,7 +67,7 @@ class WorkerTask(ReportingTask):
         self._send(self.order.reply_to, self.id, None, report)
 
     def send_again(self, first: int, reply_to: str) -> None:
-        """Send all reports from a number on, also to another runner than before."""
+        """Send all reports from number `first` on, and all later ones, to a queue: it may be that of a new runner."""
         with self._lock:
             self.order.reply_to = reply_to
             for number in range(first, len(self._reports)):
@@ -77,7 +77,7 @@ class WorkerTask(ReportingTask):
         return len(self._reports)
 
     def give_back(self) -> None:
-        """It never began here."""
+        """Return the task to its runner: it never began here."""
         self.report(["returned"])
         self.ended.set()
 
@@ -87,7 +87,7 @@ class WorkerTask(ReportingTask):
 
 
 class WorkerTasks(LocalEngine):
-    """Runs tasks as the local engine does. It is the receiver of their ends, and gives out what the worker has."""
+    """Runs tasks as the local engine does. It is that engine's receiver, and shares out what the worker has."""
 
     def __init__(self, capacity: Capacity, send: Send) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class WorkerTasks(LocalEngine):
         self._free = dict(self.capacity_here)
         self.tasks: dict[str, WorkerTask] = {}
         self._numbers: dict[int, WorkerTask] = {}
-        self._refused: dict[str, None] = {}  # never run here: cancelled before they came, or over
+        self._refused: dict[str, None] = {}  # ids that must not run here: cancelled before they came, or forgotten
         self._waiting: deque[WorkerTask] = deque()
         self._takes_more = True
         self._room = threading.Condition()
@@ -104,7 +104,7 @@ class WorkerTasks(LocalEngine):
         self.open(self)
 
     def run(self, task_id: str, order: Order) -> None:
-        """Run a task to its end. One that was here before is not run again, whoever delivers it twice."""
+        """Run a task to its end. A task that is already known here is not run again: a broker may deliver it twice."""
         with self._room:
             if task_id in self.tasks:
                 return
@@ -115,7 +115,7 @@ class WorkerTasks(LocalEngine):
             number = self._last_number
             self._numbers[number] = task
             self._waiting.append(task)
-            # In the order in which they came, so that a large one is not overtaken for ever.
+            # In the order in which they came, so that smaller tasks do not overtake a large one for ever.
             self._room.wait_for(
                 lambda: task.cancelled or task.returned or (self._waiting[0] is task and self._fits(task.need))
             )
@@ -126,11 +126,11 @@ class WorkerTasks(LocalEngine):
             if task.returned and not task.cancelled:
                 task.give_back()
                 return
+            numbered = task.task._replace(number=number)
             if task.cancelled:
-                local = task.local_task(number)
-                task.end(Ended(number, unmeasured_record(local, Outcome(Status.CANCELLED), task)))
+                task.end(self._run_task(numbered))  # in this thread: all others may be busy
                 return
-            self.start(task.local_task(number))
+            self.start(numbered)
             if task.cancelled:
                 self.cancel(number, at_once=task.at_once)
             task.ended.wait()
@@ -142,7 +142,7 @@ class WorkerTasks(LocalEngine):
                 self._room.notify_all()
 
     def return_waiting(self) -> None:
-        """Give back what waits for room here, and what still comes: it can run elsewhere."""
+        """Return tasks that wait for room here, and those that still come, to their runners: they can run elsewhere."""
         with self._room:
             self._takes_more = False
             for task in self._waiting:
@@ -150,7 +150,7 @@ class WorkerTasks(LocalEngine):
             self._room.notify_all()
 
     def cancel_tasks(self, ids: Iterable[str], *, at_once: bool) -> None:
-        """End tasks, also those that have not come yet. None of them begins because another one made room."""
+        """End tasks, also those that have not come yet. None of them starts in the room that another one leaves."""
         numbers = []
         with self._room:
             for task_id in ids:
@@ -165,26 +165,26 @@ class WorkerTasks(LocalEngine):
             self.cancel(number, at_once=at_once)
 
     def abandon(self, task: WorkerTask, why: str, *, at_once: bool) -> None:
-        """End a task that its runner did not cancel."""
+        """End a task that its runner did not cancel. It is reported as lost, for the reason `why`."""
         task.abandoned = why
         self.cancel_tasks([task.id], at_once=at_once)
 
     def forget(self, ids: list[str]) -> None:
-        """The runner has all reports of these."""
+        """Drop the reports of these tasks, if they have ended: their runner has all of them."""
         with self._room:
             for task_id in ids:
                 if task_id in self.tasks and self.tasks[task_id].ended.is_set():
                     del self.tasks[task_id]
-                    # A message of the broker that comes late must not run it again.
+                    # A late message of the broker must not run the task again.
                     self._refuse(task_id)
 
     def running(self) -> list[WorkerTask]:
-        """The tasks that have not ended."""
+        """The tasks that have not ended, and were not returned. Those that wait are included."""
         with self._room:
             return [task for task in self.tasks.values() if not (task.ended.is_set() or task.returned)]
 
     def overview(self) -> tuple[dict[str, list[Any]], dict[str, float]]:
-        """Of each task how many reports it has sent and whether it has ended; and what those that have not leave."""
+        """For each task how many reports it has sent and whether it has ended; and what unfinished tasks leave free."""
         with self._room:
             tasks = list(self.tasks.values())
         ended = {task.id: task.ended.is_set() for task in tasks}
@@ -194,6 +194,16 @@ class WorkerTasks(LocalEngine):
                 for name, amount in task.need.amounts.items():
                     free[name] = free.get(name, 0) - amount
         return {task.id: [task.sent(), ended[task.id]] for task in tasks}, free
+
+    def _run_task(self, task: Task) -> Ended:
+        """Run one task. If it cannot even be recorded, it is lost, and may run elsewhere; the other tasks go on."""
+        mine = self._numbers[task.number]
+        try:
+            if mine.cancelled:
+                return Ended(task.number, unmeasured_record(task, Outcome(Status.CANCELLED), mine))
+            return super()._run_task(mine.local_task(task.number))
+        except Exception as error:  # noqa: BLE001 - its runner waits for its end, whatever happens
+            return Ended(task.number, None, f"its worker failed: {type(error).__name__}: {error}")
 
     def _refuse(self, task_id: str) -> None:
         self._refused[task_id] = None
@@ -212,7 +222,7 @@ class WorkerTasks(LocalEngine):
         for task_id in ended[: max(len(ended) - MOST_ENDED, 0)]:
             del self.tasks[task_id]
 
-    # What the local engine reports goes to the task that it is about.
+    # The local engine reports to these methods, which pass each report on to its task.
 
     @property
     def journal(self) -> RunJournal:
@@ -222,21 +232,20 @@ class WorkerTasks(LocalEngine):
         return self._numbers[task.number]
 
     def keep_token(self, task: Task, token: Token) -> None:
-        """The guard knows what runs here; nobody resumes a worker."""
+        """No token is stored: the guard knows what runs here, and a worker is never resumed."""
 
     def ended(self, ended: Ended) -> None:
         self._numbers[ended.number].end(ended)
 
     def broke(self, error: Exception) -> None:
-        for task in self.running():
-            task.end(Ended(0, None, f"its worker failed: {type(error).__name__}: {error}"))
+        raise AssertionError("a task that fails is lost alone: `_run_task`")
 
     def warn(self, message: str) -> None:
         for task in self.running():
             task.mention(["warn", message])
 
     def send_levels(self) -> None:
-        """What each running task uses now, and what it wrote."""
+        """Send what each running task uses now, and what it wrote."""
         levels: Mapping[int, Mapping[str, Value]] = self.levels()
         for number, task in list(self._numbers.items()):
             task.send_output()

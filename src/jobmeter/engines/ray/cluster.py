@@ -13,13 +13,13 @@ from jobmeter.engines.ray.protocol import NAMESPACE, PROTOCOL, NodeInfo
 from jobmeter.errors import LaunchError
 
 _ANSWER = 60.0
-"""Seconds in which a node starts a worker and answers."""
+"""Seconds that a node may take to start a worker and answer."""
 
 
 def connect(address: str, runtime_env: dict[str, Any]) -> str:
-    """Become a driver of the cluster, with this environment for its workers; its address.
+    """Become a driver of the cluster, with this runtime environment for its workers. Returns the cluster's address.
 
-    LaunchError, in one line, when that cannot be.
+    Raises LaunchError, with a message of one line, if that is not possible.
     """
     ray = import_ray()
     connection.connect(ray, address, namespace=NAMESPACE, runtime_env=runtime_env or None)
@@ -50,7 +50,7 @@ def _is_rays_own(name: str) -> bool:
 
 
 def on_every_node(function: Any, *arguments: Any) -> tuple[dict[NodeInfo, Any], dict[NodeInfo, str]]:
-    """Call a remote function on every node at once: what came back, and why nothing did."""
+    """Call a remote function on all nodes in parallel. Returns the results, and the reasons of failures, by node."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -63,13 +63,13 @@ def on_every_node(function: Any, *arguments: Any) -> tuple[dict[NodeInfo, Any], 
     for ref in done:
         try:
             answers[refs[ref]] = ray.get(ref)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong there
+        except Exception as error:  # noqa: BLE001 - the function may raise anything
             failures[refs[ref]] = in_short(error)
     return answers, failures
 
 
 def in_short(error: BaseException) -> str:
-    """The sentence of an error of Ray's that says most."""
+    """The sentence of an error of Ray that says most."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = getattr(error, "cause", None)
     if cause is not None:
@@ -78,7 +78,10 @@ def in_short(error: BaseException) -> str:
 
 
 def check_nodes(runtimes: Iterable[str]) -> list[str]:
-    """LaunchError when a node cannot run jobs of this jobmeter, or lacks a container runtime; else what to warn of."""
+    """Check that the nodes can run jobs of this jobmeter, in these container runtimes. Returns warnings.
+
+    Raises LaunchError if a node that answers cannot, or if no node answers.
+    """
     import ray
     from ray import cloudpickle
 
@@ -95,7 +98,7 @@ def check_nodes(runtimes: Iterable[str]) -> list[str]:
     if not answers:
         node, why = next(iter(failures.items()))
         raise LaunchError(f"node {node.short()} of the Ray cluster cannot run jobs: {why}")
-    return [f"node {node.short()} of the Ray cluster did not say what it has: {why}" for node, why in failures.items()]
+    return [f"node {node.short()} of the Ray cluster could not be checked: {why}" for node, why in failures.items()]
 
 
 def _check_versions(node: NodeInfo, found: dict[str, Any], ray_version: str) -> None:

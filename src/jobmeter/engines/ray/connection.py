@@ -1,4 +1,4 @@
-"""Connecting to a Ray cluster, and what can go wrong with that, in one line each."""
+"""Connects to a Ray cluster. Whatever goes wrong becomes an error of one line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _INSTALL = "To install it: pip install 'jobmeter[ray]'"
 _ANSWER = 5.0
 """Seconds that a head may take to answer."""
 _SETTINGS = 4
-"""The type of a frame of HTTP/2."""
+"""The type of the SETTINGS frame of HTTP/2."""
 
 
 def import_ray() -> ModuleType:
-    """Ray's package. LaunchError when it is not installed."""
+    """Ray's package. Raises LaunchError if it is not installed."""
     try:
         import ray
     except ImportError:
@@ -29,7 +29,7 @@ def import_ray() -> ModuleType:
 
 
 def wanted_address(option: str | None) -> str:
-    """What `--address` or RAY_ADDRESS says: HOST:PORT, or `auto`. UsageError for anything else."""
+    """What `--address` or RAY_ADDRESS says: HOST:PORT, or `auto`, the default. Raises UsageError for anything else."""
     address = option or os.environ.get("RAY_ADDRESS") or AUTO
     host, _, port = address.rpartition(":")
     if address != AUTO and ("://" in address or not host or not port.isdecimal() or not 0 < int(port) < 65536):
@@ -38,13 +38,13 @@ def wanted_address(option: str | None) -> str:
 
 
 def connect(ray: Any, address: str, **options: Any) -> None:
-    """Become a driver of the cluster, with options of `ray.init`. LaunchError when that cannot be.
+    """Become a driver of the cluster, with options of `ray.init`. Raises LaunchError if that is not possible.
 
-    UsageError when `auto` could be any of several clusters.
+    Raises UsageError if `auto` could be any of several clusters.
     """
     address = _only_cluster_here() if address == AUTO else address
     _check_answers(address)
-    logging.getLogger("ray").setLevel(logging.CRITICAL)  # what goes wrong is raised
+    logging.getLogger("ray").setLevel(logging.CRITICAL)  # errors are raised, so they need no log
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL, "configure_logging": False}
     try:
         ray.init(address=address, **quiet, **options)
@@ -53,7 +53,7 @@ def connect(ray: Any, address: str, **options: Any) -> None:
 
 
 def open_socket(address: str) -> socket.socket:
-    """A connection to the head. OSError when nothing listens there."""
+    """A connection to the head. Raises OSError if nothing listens there."""
     host, _, port = address.rpartition(":")
     return socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER)
 
@@ -61,8 +61,8 @@ def open_socket(address: str) -> socket.socket:
 def _only_cluster_here() -> str:
     """The address of the cluster that runs on this machine.
 
-    Where there are several, it is the one that Ray's folder (RAY_TMPDIR) names. Ray itself would take any of them, and
-    what is started on a cluster that the user does not mean would disturb others.
+    If there are several, it is the one that Ray's folder (RAY_TMPDIR) names. Ray itself would take any of them, and
+    tasks on a cluster that the user does not mean would disturb others.
     """
     from ray._private import services
 
@@ -78,7 +78,7 @@ def _only_cluster_here() -> str:
 
 
 def _check_answers(address: str) -> None:
-    """LaunchError when no head is there: Ray itself would try for a minute, and may then end this process."""
+    """Raise LaunchError if no head answers: Ray itself would try for a minute, and may then end this process."""
     try:
         with open_socket(address) as connection:
             if os.environ.get("RAY_USE_TLS") in (None, "", "0"):
@@ -89,7 +89,7 @@ def _check_answers(address: str) -> None:
 
 
 def _greet(connection: socket.socket) -> None:
-    """OSError unless the other side speaks HTTP/2, as heads do: the greeting of RFC 9113, answered by settings."""
+    """Raise OSError unless the other side speaks HTTP/2 (RFC 9113), as heads do: it must answer with SETTINGS."""
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
     answer = connection.recv(9)
     if len(answer) < 4 or answer[3] != _SETTINGS:

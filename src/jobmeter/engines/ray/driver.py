@@ -1,6 +1,7 @@
-"""The driver of Ray, in a process of its own: does what the runner says, and passes on what the nodes report.
+"""The driver of Ray, in a separate process: handles the runner's requests, and passes on what the nodes report.
 
-Both ways go through one socket, as pickles. It ends when the runner does; then Ray ends what it had started.
+Messages in both directions are pickles, through one socket. The driver ends when the runner does; then Ray ends the
+tasks that the driver had started.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _LOOK = 2.0
-"""Seconds between two looks at which nodes there are."""
+"""Seconds between two readings of the list of nodes."""
 _UNAVAILABLE = 10.0
 """Seconds for which the mailbox may be out of reach."""
 _DRIVER_ENDS = 60.0
-"""Seconds in which Ray notices that a driver is gone."""
+"""Seconds to wait until Ray notices that a driver is gone."""
 
 
 class Driver:
@@ -44,11 +45,11 @@ class Driver:
         self._remote: Any = None
         self._mailbox: Any = None
         self._refs: dict[str, Any] = {}
-        # Not the thread that hears from Ray: a runner that stands still must not look like one that died.
+        # A separate thread, as sending blocks if the runner is stopped: a stopped runner must not look like a dead one.
         threading.Thread(target=self._send_all, daemon=True).start()
 
     def serve(self) -> None:
-        """Until the runner says `close`, or is gone."""
+        """Handle the runner's requests until `close`. Raises EOFError or OSError if the runner is gone."""
         calls: dict[str, Callable[..., Any]] = {
             "connect": cluster.connect,
             "check": cluster.check_nodes,
@@ -68,11 +69,11 @@ class Driver:
                 self._out.put(("answer", calls[kind](*arguments)))
             except JobmeterError as error:
                 self._out.put(("refused", str(error)))
-            except Exception as error:  # noqa: BLE001 - the runner says it in one line
+            except Exception as error:  # noqa: BLE001 - the runner reports it in one line
                 self._out.put(("refused", f"{type(error).__name__}: {cluster.in_short(error)}"))
 
     def open(self, key: str) -> dict[str, str]:
-        """Get ready to run tasks; by what comes back, a later driver knows whether this one still lives."""
+        """Get ready to run tasks. Returns the ids by which a later driver can check whether this one still runs."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -105,7 +106,7 @@ class Driver:
                 options["resources"] = custom
             self._refs[order.id] = ref = self._remote.options(**options).remote(order)
             ref.future().add_done_callback(lambda future: self._finished(order.id, future))
-        except Exception as error:  # noqa: BLE001 - what is wrong with one task is not the others' concern
+        except Exception as error:  # noqa: BLE001 - a failure of one task must not affect the others
             self._out.put(("refused_task", order.id, cluster.in_short(error)))
 
     def cancel(self, task: str | None, at_once: bool) -> None:
@@ -113,7 +114,7 @@ class Driver:
             self._mailbox.cancel.remote(task, at_once)
 
     def unqueue(self, task: str) -> None:
-        """Take a task back that waits in Ray's queue."""
+        """Remove a task that still waits from Ray's queue."""
         import ray
 
         if (ref := self._refs.get(task)) is not None:
@@ -121,7 +122,7 @@ class Driver:
                 ray.cancel(ref, force=False, recursive=False)
 
     def end_left(self, engines: Sequence[Mapping[str, str]]) -> tuple[int, list[str]]:
-        """End what earlier drivers left on any node: how many jobs still ran, and what to warn of."""
+        """End what earlier drivers left on any node. Returns how many jobs still ran, and warnings."""
         import ray
 
         self._await_ends({each["job"] for each in engines if each["session"] == _session()})
@@ -180,7 +181,7 @@ class Driver:
     def _guarded(self, run: Callable[[], None]) -> None:
         try:
             run()
-        except Exception as error:  # noqa: BLE001 - nobody would ever look at what this thread raises
+        except Exception as error:  # noqa: BLE001 - an exception in this thread would go unnoticed
             self._out.put(("broke", f"its head, or the node of this runner, does not answer ({type(error).__name__})"))
 
     def _send_all(self) -> None:
@@ -201,11 +202,11 @@ def _session() -> str:
 def main(descriptor: int) -> None:
     from multiprocessing.connection import Connection
 
-    os.chdir("/")  # Ray has its workers look for modules where its driver is
+    os.chdir("/")  # Ray's workers look for modules in the working directory of the driver
     driver = Driver(Connection(descriptor))
     with contextlib.suppress(EOFError, OSError):
         driver.serve()
-    # At once: Ray then ends what runs, and it is nothing if all went well.
+    # Exit at once. Ray then ends the tasks that still run; if all went well, there are none.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The runner's side of the driver of Ray: a process that is asked, and that reports."""
+"""The runner's side of the driver of Ray: starts the process, sends requests, and receives answers and events."""
 
 from __future__ import annotations
 
@@ -20,35 +20,25 @@ from jobmeter.errors import LaunchError
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.py")
 _LAST_LINES = 20
 _END = 10.0
-"""Seconds in which it ends after `close`."""
+"""Seconds that the driver may take to end after `close`."""
 
 
 class DriverProcess:
-    """Starts it at once. Any thread may `ask` and `tell`; events come in a thread of its own."""
+    """Starts the driver. Any thread may `ask` and `tell`; events come in a separate thread."""
 
     def __init__(self) -> None:
-        """LaunchError when there are too few processes or threads left for it."""
-        from multiprocessing.connection import Connection
-
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, _PROGRAM, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the runner
-            )
-        self._socket = ours
-        self._connection: Any = Connection(os.dup(ours.fileno()))
+        """Raises LaunchError if there are too few processes, descriptors or threads left."""
+        try:
+            self._socket, self._connection, self._process = _start()
+        except OSError as error:
+            raise LaunchError(f"the driver of Ray cannot be started: {error.strerror or error}") from None
         self._answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._asking = threading.Lock()
         self._sending = threading.Lock()
         self._said: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         self._on_event: Callable[..., None] = lambda *event: None
         self._is_closed = False
-        # Signals are for the thread of the runner that waits for them, which blocks them only after this.
+        # The new threads block all signals: the runner has a thread that waits for them, but blocks them only later.
         given = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             for target in (self._listen, self._hear):
@@ -61,7 +51,7 @@ class DriverProcess:
             weakref.finalize(self, _end, self._socket, self._process)
 
     def ask(self, kind: str, *arguments: Any) -> Any:
-        """The driver's answer. LaunchError when it refuses, or is gone."""
+        """Send a request, and return the driver's answer. Raises LaunchError if the driver refuses, or is gone."""
         with self._asking:
             self.tell(kind, *arguments)
             says, value = self._answers.get()
@@ -70,12 +60,12 @@ class DriverProcess:
         return value
 
     def tell(self, kind: str, *arguments: Any) -> None:
-        """Without an answer. If the driver is gone, that is reported as an event."""
+        """Send a request without an answer. If the driver is gone, that is reported as an event."""
         with self._sending, contextlib.suppress(OSError):
             self._connection.send((kind, *arguments))
 
     def report_to(self, on_event: Callable[..., None]) -> None:
-        """Events go there, as arguments; the last is `gone`, unless it was closed."""
+        """Call `on_event` with the fields of each event. The last event is `gone`, unless `close` was called."""
         self._on_event = on_event
 
     def close(self) -> None:
@@ -99,7 +89,7 @@ class DriverProcess:
             self._on_event("gone", why)
 
     def _hear(self) -> None:
-        """What Ray prints, lest it stands still; only the last is of use."""
+        """Read what Ray prints, so that a full pipe does not block it. Only the last lines are kept."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
             self._said.append(line.decode(errors="replace").strip())
@@ -110,9 +100,33 @@ class DriverProcess:
         return says.rpartition(": ")[2][:200]
 
 
+def _start() -> tuple[socket.socket, Any, subprocess.Popen[bytes]]:
+    """Our end of a socket, a connection through it, and the driver at its other end.
+
+    Raises OSError if the driver cannot be started; then nothing is left open.
+    """
+    from multiprocessing.connection import Connection
+
+    ours, theirs = socket.socketpair()
+    with theirs, contextlib.ExitStack() as on_failure:
+        on_failure.callback(ours.close)
+        connection = Connection(os.dup(ours.fileno()))
+        on_failure.callback(connection.close)
+        process = subprocess.Popen(
+            [sys.executable, _PROGRAM, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the runner
+        )
+        on_failure.pop_all()
+    return ours, connection, process
+
+
 def _end(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)  # wakes whoever listens, unlike `close`
+        connection.shutdown(socket.SHUT_RDWR)  # wakes the thread that listens, unlike `close`
         connection.close()
     try:
         process.wait(timeout=_END)

@@ -1,4 +1,4 @@
-"""The engine `ray`: the side of the runner. It knows which jobs wait, and takes what is reported of the others."""
+"""The engine `ray`: the runner's side. It holds the jobs that wait, and takes the reports about the others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from jobmeter.errors import LaunchError
 from jobmeter.model import Outcome, Status, Value
 
 _UNQUEUE_AFTER = 1.0
-"""Seconds after which a cancelled task of which nothing was heard is taken for one that waits in Ray's queue."""
+"""A task that has reported nothing this many seconds after its cancel is assumed to wait in Ray's queue."""
 
 
 class RayEngine:
@@ -48,17 +48,18 @@ class RayEngine:
     capabilities = Capabilities(shares_files=False, retries_elsewhere=True, has_custom=True, has_queue=True)
 
     def __init__(self, options: Mapping[str, str] = {}) -> None:
-        """UsageError for options that are not valid."""
+        """Raises UsageError if an option is not valid."""
         self._address = wanted_address(options.get("address"))
         self._runtime: RuntimeOptions = runtime_options(options)
         self._key = uuid.uuid4().hex[:16]
         self._driver: DriverProcess | None = None
         self._receiver: Receiver
+        self._warnings: Sequence[str] = ()  # of the last check, until there is a receiver
         self._lock = threading.RLock()
         self._nodes: Sequence[NodeInfo] = ()
         self._waiting: list[SentTask] = []  # not in the cluster yet, in the order of their start
         self._sent: dict[str, SentTask] = {}
-        self._taken: dict[str, float] = {}  # what those in the cluster request
+        self._taken: dict[str, float] = {}  # what the tasks in the cluster request together
         self._levels: dict[int, Mapping[str, Value]] = {}
         self._token: dict[str, str] = {}
         self._marker = MarkerFile()
@@ -66,17 +67,17 @@ class RayEngine:
         self._closed = threading.Event()
 
     def check(self, container_runtimes: Collection[str] = ()) -> None:
-        for warning in self._connected().ask("check", list(container_runtimes)):
-            if hasattr(self, "_receiver"):
-                self._receiver.warn(warning)
+        self._warnings = self._connected().ask("check", list(container_runtimes))
 
     def capacity(self) -> Capacity:
-        """What does not fit yet waits here. One job may request what the largest node has."""
+        """The most that one job may request: what the largest node has. Jobs that do not fit yet wait here."""
         self._nodes = self._connected().ask("nodes")
         return largest(self._nodes)
 
     def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
+        for warning in self._warnings:
+            receiver.warn(warning)
         driver = self._connected()
         self._nodes = driver.ask("nodes")
         driver.report_to(self._take)
@@ -84,7 +85,7 @@ class RayEngine:
         threading.Thread(target=self._look, name="jobmeter-ray-look", daemon=True).start()
 
     def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
-        """Ray ends the tasks of a driver that is gone; whatever still runs on a node is ended there."""
+        """End what still runs on any node. Ray itself ends the tasks of a driver that is gone."""
         engines = {task.token["key"]: task.token for task in tasks if "key" in task.token}
         if not engines:
             return Recovered()
@@ -128,7 +129,7 @@ class RayEngine:
         self._marker.remove()
 
     def _connected(self) -> DriverProcess:
-        """The driver. LaunchError when there is no cluster to be used."""
+        """The driver, connected to the cluster. Raises LaunchError if no cluster can be used."""
         if self._driver is None:
             driver = DriverProcess()
             try:
@@ -139,7 +140,7 @@ class RayEngine:
             self._driver = driver
         return self._driver
 
-    # What the driver reports, in a thread of its own.
+    # What the driver reports, in a separate thread.
 
     def _take(self, kind: str, *content: Any) -> None:
         try:
@@ -151,13 +152,13 @@ class RayEngine:
                 elif (sent := self._sent.get(content[0])) is not None:
                     self._take_of(sent, kind, *content[1:])
                 self._place()
-        except Exception as error:  # noqa: BLE001 - nobody would ever look at what this thread raises
+        except Exception as error:  # noqa: BLE001 - an exception in this thread would go unnoticed
             self._receiver.broke(error)
 
     def _take_of(self, sent: SentTask, kind: str, *content: Any) -> None:
         if kind == "reports":
             for report in sent.in_order(*content):
-                if sent.id in self._sent:  # levels may be read while it ends, and come after its end
+                if sent.id in self._sent:  # levels that were read while the task ended may come after its end
                     self._take_report(sent, report)
         elif kind == "refused_task":
             self._refuse(sent, content[0])
@@ -178,7 +179,7 @@ class RayEngine:
             sent.take(report, self._receiver.journal)
 
     def _lose(self, sent: SentTask, error: str, says: str) -> None:
-        """Ray gave a task up."""
+        """End a task that Ray gave up."""
         if error == "TaskCancelledError":
             self._forget(sent)
             self._never_started(sent)
@@ -211,12 +212,12 @@ class RayEngine:
             self._receiver.broke(
                 LaunchError(
                     f"the Ray cluster at {self._address} is lost: {says}. "
-                    "When there is one again: jobmeter workflow resume"
+                    "When the cluster is back: jobmeter workflow resume"
                 )
             )
 
     def _look(self) -> None:
-        """What is due: cancelled tasks that wait in Ray's queue, and jobs that no node can run."""
+        """At regular intervals, remove cancelled tasks from Ray's queue, and warn of a job that no node can run."""
         while not self._closed.wait(_UNQUEUE_AFTER / 2):
             due = time.monotonic() - _UNQUEUE_AFTER
             with self._lock:
@@ -232,7 +233,7 @@ class RayEngine:
     # Which tasks go to the cluster.
 
     def _place(self) -> None:
-        """Send what fits, in the order of their start: Ray's own queue knows no priorities."""
+        """Send the tasks that fit, in the order of their start. The others wait here: Ray's queue has no priorities."""
         while self._waiting and fits_together(self._waiting[0].need, self._taken, self._nodes):
             sent = self._waiting.pop(0)
             self._sent[sent.id] = sent

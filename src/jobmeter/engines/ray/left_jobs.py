@@ -1,6 +1,6 @@
-"""What runs on a node, in files of that node: by them a later runner finds jobs whose own was killed.
+"""Notes the running jobs of a node in files on that node, so that a later runner finds jobs whose runner was killed.
 
-The guard of a worker ends its jobs when the worker is killed; these files are for when the guard was killed too.
+The guard of a worker ends its jobs when the worker is killed; the files are needed if the guard was killed, too.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def _folder() -> str:
 
 
 class NotedJob:
-    """The job of this worker, of which there is one at a time."""
+    """The file of the job that this worker runs. There is one job at a time."""
 
     def __init__(self, key: str) -> None:
         self._path = f"{_folder()}/{key}.{os.getpid()}.json"
 
     def note(self, token: Token) -> None:
-        """Before the job can run. A disk that is full is no reason not to run it."""
+        """Write the token of the job. Call it before the job can run. A failure, as on a full disk, is ignored."""
         with contextlib.suppress(OSError):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(_folder(), 0o700)

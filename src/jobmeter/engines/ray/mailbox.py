@@ -1,4 +1,4 @@
-"""An actor between the driver and the nodes of one workflow: reports one way, cancels the other. Both ask and wait."""
+"""An actor between the driver and the nodes of one workflow: reports one way, cancels the other, both by long polls."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from typing import Any
 
 MOST_BYTES = 32 << 20
-"""Output that waits here for the driver; beyond that, whoever brings more waits."""
+"""Bytes of output that may wait here for the driver; beyond that, `put` waits."""
 _LONG_POLL = 10.0
 PATIENCE = 30.0
-"""Seconds in which a driver that lives has asked again."""
+"""Seconds without a `take` after which the driver counts as dead."""
 
 Batch = tuple[str, int, list[list[Any]]]
-"""A task, the number of the first report, and the reports."""
+"""The id of a task, the number of the first report, and the reports."""
 
 
 class Mailbox:
@@ -28,7 +28,7 @@ class Mailbox:
         self._last_asked = time.monotonic()
 
     async def put(self, batch: Batch, size: int) -> None:
-        """Bring reports of a task."""
+        """Add reports of a task. Waits while there is too much output, unless the driver is dead."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._bytes < MOST_BYTES or not self.driver_lives())
             self._batches.append(batch)
@@ -36,7 +36,7 @@ class Mailbox:
             self._changed.notify_all()
 
     async def take(self) -> list[Batch]:
-        """For the driver: what came since the last time; after some seconds, nothing."""
+        """For the driver: what came since the last call. Waits for reports; after some seconds, returns none."""
         self._asking += 1
         try:
             async with self._changed:
@@ -49,13 +49,13 @@ class Mailbox:
             self._last_asked = time.monotonic()
 
     async def cancel(self, task: str | None, at_once: bool) -> None:
-        """End a task, or all of them."""
+        """Have the nodes end a task; None: all tasks."""
         async with self._changed:
             self._cancelled.append((task, at_once))
             self._changed.notify_all()
 
     async def cancels(self, known: int) -> tuple[bool, list[tuple[str | None, bool]]]:
-        """For a node: whether the driver lives, and which tasks were cancelled after the first so many."""
+        """For a node: whether the driver lives, and all cancels after the first `known`. Waits some seconds for one."""
         async with self._changed:
             await self._wait(lambda: len(self._cancelled) > known)
             return self.driver_lives(), self._cancelled[known:]

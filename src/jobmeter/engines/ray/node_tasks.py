@@ -1,4 +1,4 @@
-"""The side of a node: a worker of Ray that runs one job after another, as the local engine does."""
+"""The node's side: a worker of Ray that runs one job after another, as the local engine does."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from jobmeter.launch.leftover_jobs import identity_of
 from jobmeter.session.command import own_environment
 
 _MOST_BYTES = 1 << 20
-"""Output that a task keeps to itself before it sends it."""
+"""Bytes of output that a task collects before it sends them."""
 _LOOK = 0.5
-"""Seconds between two looks whether the node still lives."""
+"""Seconds between two checks whether the node is still alive."""
 
 
 def run_order(order: Order) -> tuple[int, list[list[Any]]]:
-    """Run a task to its end; returns the reports that were not sent before, and the number of the first."""
+    """Run a task to its end. Returns the reports that were not sent before, preceded by the number of the first."""
     if order.protocol != PROTOCOL:
         from jobmeter import __version__
 
@@ -42,7 +42,7 @@ def _tasks_of(key: str) -> NodeTasks:
 
 
 class NodeTask(ReportingTask):
-    """The task that runs here. Its reports wait until there are enough of them, or until its end."""
+    """The task that runs here. Its reports are collected until `send`, or until its end."""
 
     def __init__(self, order: Order, mailbox: Any, node: str) -> None:
         super().__init__(_placed(order), order.marker)
@@ -54,7 +54,7 @@ class NodeTask(ReportingTask):
         self._bytes = 0
         self._waiting: list[list[Any]] = [["node", node]]
         self._on_its_way: tuple[Batch, int, Any] | None = None
-        self.is_cut_off = False  # nobody takes reports any more
+        self.is_cut_off = False  # the mailbox is gone: no more reports can be sent
 
     def report(self, report: list[Any]) -> None:
         with self._lock:
@@ -65,7 +65,7 @@ class NodeTask(ReportingTask):
                     self.send()
 
     def send(self) -> None:
-        """Send what waits; returns when what was sent before has arrived."""
+        """Send the collected reports, once those that were sent before have arrived."""
         from ray.exceptions import RayError
 
         with self._lock:
@@ -84,7 +84,7 @@ class NodeTask(ReportingTask):
         while self._on_its_way is not None:
             batch, size, arrival = self._on_its_way
             try:
-                # Not `ray.get`: that would give the CPUs of this task to others while it waits.
+                # Not `ray.get`: that would give the CPUs of this task to other tasks while it waits.
                 arrival.result()
                 self._on_its_way = None
             except ActorUnavailableError:
@@ -99,15 +99,15 @@ class NodeTask(ReportingTask):
         self.ended.set()
 
     def rest(self) -> tuple[int, list[list[Any]]]:
-        """What was not sent, once the rest has arrived."""
-        with self._lock, contextlib.suppress(Exception):  # who does not take reports does not take these
+        """The reports that were not sent, and the number of the first, once those that were sent have arrived."""
+        with self._lock, contextlib.suppress(Exception):  # a driver that takes no reports does not take these either
             self._await_arrival()
         with self._lock:
             return self._sent, self._waiting
 
 
 class NodeTasks(LocalEngine):
-    """Runs tasks for one driver, one at a time. It is the receiver of their ends."""
+    """Runs tasks of one driver, one at a time, as the local engine does. It is that engine's receiver."""
 
     is_in_a_worker = True
 
@@ -130,7 +130,7 @@ class NodeTasks(LocalEngine):
 
     def run(self, order: Order) -> tuple[int, list[list[Any]]]:
         self._number += 1
-        # Ray says by the environment of each task which GPUs are its own.
+        # Ray sets in the environment which GPUs each task may use.
         self._environment = own_environment()
         self._devices = Devices(self._environment.get("CUDA_VISIBLE_DEVICES", ""))
         task = NodeTask(order, self._mailbox, self._node)
@@ -142,7 +142,7 @@ class NodeTasks(LocalEngine):
         return task.rest()
 
     def _wait(self, task: NodeTask) -> None:
-        """Until its end, and report meanwhile."""
+        """Wait for the end of a task, and report while it runs."""
         began = time.monotonic()
         while not task.ended.is_set():
             try:
@@ -153,7 +153,7 @@ class NodeTasks(LocalEngine):
                 if task.is_cut_off:
                     self.cancel(self._number, at_once=True)
             except KeyboardInterrupt:
-                # Ray cancels a task that waits; this one had begun meanwhile.
+                # Ray was told to remove the task from its queue, but the task had begun by then.
                 self.cancel(self._number)
 
     def _report_progress(self, task: NodeTask) -> None:
@@ -164,7 +164,7 @@ class NodeTasks(LocalEngine):
         task.send()
 
     def _heed_cancels(self) -> None:
-        """What the mailbox says. Without it nobody would ever hear of this job again: then it ends."""
+        """Cancel what the mailbox says. End the job if mailbox or driver are gone, as no report of it could arrive."""
         import ray
         from ray.exceptions import RayError
 
@@ -184,12 +184,12 @@ class NodeTasks(LocalEngine):
                 return
 
     def _heed(self, task: NodeTask) -> None:
-        """Cancel the task if that was said."""
+        """Cancel the task if a cancel of it, or of all tasks, has come."""
         said = [self._known_cancels[each] for each in (task.id, None) if each in self._known_cancels]
         if said:
             self.cancel(self._number, at_once=any(said))
 
-    # What the local engine reports goes to the task that it is about.
+    # The local engine reports to these methods, which pass each report on to the task.
 
     @property
     def journal(self) -> RunJournal:
@@ -218,7 +218,7 @@ class NodeTasks(LocalEngine):
 
 
 def _end_with_the_node() -> None:
-    """End this worker when its node has died, which Ray does only after its task; its guard then ends the job."""
+    """End this worker when its raylet has died; its guard then ends the job. Ray would end it only after its task."""
     pid = int(os.environ.get("RAY_RAYLET_PID", 0))
     node = identity_of(THIS_MACHINE, pid) if pid else None
     while node is not None:
@@ -228,7 +228,7 @@ def _end_with_the_node() -> None:
 
 
 def _placed(order: Order) -> Task:
-    """The task; if Ray brought a copy of the working directory here, with its paths in there."""
+    """The task of an order. If Ray copied the working directory to this node, the task's paths are in the copy."""
     task = Task.from_json(order.task)
     root = order.working_directory
     if root is None:

@@ -1,4 +1,4 @@
-"""What a runner asks Ray to do for its jobs on the nodes: `--working-dir` and `--runtime-env`."""
+"""What Ray sets up on the nodes for the jobs of a runner: `--working-dir` and `--runtime-env`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from jobmeter.errors import UsageError
 
 
 class RuntimeOptions(NamedTuple):
-    """A runtime environment of Ray, and of which directory the nodes have a copy."""
+    """A runtime environment of Ray, and the directory of this machine that the nodes get a copy of."""
 
     runtime_env: dict[str, Any]
     working_directory: str | None
 
 
 def runtime_options(options: Mapping[str, str]) -> RuntimeOptions:
-    """UsageError for what is no directory, or no object."""
+    """Parse the options. Raises UsageError if a value is not a directory, or not a JSON object."""
     environment = _object(options["runtime-env"]) if options.get("runtime-env") else {}
     if directory := options.get("working-dir"):
         if not os.path.isdir(directory):
             raise UsageError(f"--working-dir {directory}: there is no such directory")
         environment["working_dir"] = os.path.abspath(directory)
     root = environment.get("working_dir")
-    # An archive at some address is no directory of this machine: its paths are the same everywhere.
+    # An archive at a URL is not a directory of this machine: then no paths have to be replaced by those of a copy.
     is_here = isinstance(root, str) and os.path.isdir(root)
     return RuntimeOptions(environment, os.path.abspath(str(root)) if is_here else None)
 

@@ -1,4 +1,4 @@
-"""What a node has, as it says itself. Sent there as code, so that it works also where there is no jobmeter."""
+"""Reads what a node has. Sent to the node as code, so that it also works where jobmeter is not installed."""
 
 from __future__ import annotations
 

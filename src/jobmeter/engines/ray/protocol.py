@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 PROTOCOL = 1
-"""Changes whenever one side would not understand the other."""
+"""The version of the protocol: changes whenever one side would not understand the other."""
 NAMESPACE = "jobmeter"
 CUSTOM = "custom."
-"""Begins the name of an amount that has a name of the cluster's own."""
+"""Prefix of the names of custom resources in a `Need`."""
 TICK = 0.25
-"""Seconds after which a job that still runs reports for the first time."""
+"""Seconds between two reports of a job in its first seconds; after these, it is SLOW_TICK."""
 SLOW_TICK = 1.0
 
 
@@ -22,7 +22,7 @@ class Order(NamedTuple):
     task: dict[str, Any]  # as `Task.as_json` has it
     marker: tuple[str, str]
     protocol: int = PROTOCOL
-    working_directory: str | None = None  # of the runner, if Ray takes a copy of it to the nodes
+    working_directory: str | None = None  # of the runner, if Ray copies it to the nodes
 
 
 class NodeInfo(NamedTuple):
@@ -33,15 +33,15 @@ class NodeInfo(NamedTuple):
     cpus: float
     memory_bytes: int
     gpus: float
-    custom: tuple[tuple[str, float], ...] = ()  # by their names, as Ray has them
+    custom: tuple[tuple[str, float], ...] = ()  # custom resources: Ray's name, and the amount
 
     def amounts(self) -> dict[str, float]:
-        """What it has, by the names of a `Need`."""
+        """What the node has, by the names that a `Need` uses."""
         usual = {"cpus": self.cpus, "memory_bytes": float(self.memory_bytes), "gpus": self.gpus}
         return {**usual, **{CUSTOM + name: amount for name, amount in self.custom}}
 
     def short(self) -> str:
-        """How it is named to people: several nodes may be on one machine."""
+        """The name of the node in messages, with its id: several nodes may be on one machine."""
         return f"{self.name} ({self.id[:8]})"
 
 

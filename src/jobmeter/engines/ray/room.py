@@ -1,4 +1,4 @@
-"""How much of a cluster tasks take. Pure: nodes and requirements in, amounts out."""
+"""What tasks need, and whether a cluster has room for it. Pure functions of nodes and requirements."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Need = Mapping[str, float]
 
 
 def need_of(requirement: Requirement, custom: Mapping[str, float] = {}) -> dict[str, float]:
-    """A job that requests nothing is given one CPU, so that the cluster is not filled without end."""
+    """What a job needs. A job that requests no CPUs counts as one CPU, so that a cluster does not get endless jobs."""
     amounts = {name: getattr(requirement, name) for name in ("cpus", "memory_bytes", "gpus")}
     known = {name: value for name, value in amounts.items() if value is not None}
     return {"cpus": 1.0, **known, **{CUSTOM + name: amount for name, amount in custom.items()}}
 
 
 def largest(nodes: Iterable[NodeInfo]) -> Capacity:
-    """One job may request what the largest node has; what does not fit yet waits."""
+    """The most that one job may request: what the largest node has. Jobs that do not fit yet wait."""
     nodes = list(nodes)
     custom: dict[str, float] = {}
     for name, amount in (each for node in nodes for each in node.custom):
@@ -37,7 +37,7 @@ def largest(nodes: Iterable[NodeInfo]) -> Capacity:
 
 
 def fits_together(need: Need, taken: Need, nodes: Sequence[NodeInfo]) -> bool:
-    """Whether the cluster has room for it beside what was sent there; which node has it is Ray's to find."""
+    """Whether the whole cluster has room for `need` in addition to `taken`. Ray finds the node."""
     for name, amount in need.items():
         there_is = sum(node.amounts().get(name, 0.0) for node in nodes)
         if amount > 0 and amount + taken.get(name, 0) > there_is + 1e-9:
@@ -46,5 +46,5 @@ def fits_together(need: Need, taken: Need, nodes: Sequence[NodeInfo]) -> bool:
 
 
 def fits_somewhere(need: Need, nodes: Iterable[NodeInfo]) -> bool:
-    """Whether one node could run it, if it did nothing else."""
+    """Whether any node could run the job, if it did nothing else."""
     return any(all(amount <= node.amounts().get(name, 0.0) + 1e-9 for name, amount in need.items()) for node in nodes)

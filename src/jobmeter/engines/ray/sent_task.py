@@ -12,7 +12,7 @@ from jobmeter.engines.reporting_task import ReportedTask
 
 
 class SentTask(ReportedTask):
-    """Puts the reports of one task into their order: the last come by another way than those before."""
+    """Puts the reports of one task in order: the last are the Ray task's result, the others come by the mailbox."""
 
     def __init__(self, task: Task, need: Need) -> None:
         super().__init__(task.number, {"stdout": task.stdout, "stderr": task.stderr})
@@ -25,7 +25,7 @@ class SentTask(ReportedTask):
         self._early: dict[int, list[Any]] = {}
 
     def in_order(self, first: int, reports: list[list[Any]]) -> Iterator[list[Any]]:
-        """The reports that can be taken now; those after a gap wait, and those that come again are left out."""
+        """The reports that can be taken now. Reports after a gap wait, and those that come again are left out."""
         self._early.update((number, report) for number, report in enumerate(reports, first) if number >= self._received)
         while self._received in self._early:
             report = self._early.pop(self._received)

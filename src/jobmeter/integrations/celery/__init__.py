@@ -22,8 +22,8 @@ __all__ = ["install"]
 def install(app: Celery, *, store: str | os.PathLike[str] | None = None, usage_in: Iterable[str] = ()) -> None:
     """Measure the tasks of this application, in every worker that runs it. Elsewhere it does nothing.
 
-    `usage_in` is where the usage of a task goes beside the store: "result" (the meta of its result), "events" (the
-    worker's events). UsageError for another word. What else is wrong is reported when a worker starts.
+    `usage_in` is where the usage of a task goes in addition to the store: "result" (the meta of its result), "events"
+    (the worker's events). Raises UsageError for any other word. Other problems are reported when a worker starts.
     """
     from jobmeter.integrations.celery.installation import Installation, places
 

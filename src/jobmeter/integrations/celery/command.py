@@ -1,7 +1,7 @@
 """`celery -A PROJECT jobmeter`: whether tasks are measured, and what they request.
 
-Celery loads this module with every command, as an entry point of `celery.commands`. So it is also where a worker whose
-program knows nothing of jobmeter learns of `JOBMETER_CELERY`. Without that variable it costs next to nothing.
+Celery loads this module with every command, as an entry point of `celery.commands`. So a worker whose program does not
+mention jobmeter is measured if `JOBMETER_CELERY` is set. Without that variable, loading it costs next to nothing.
 """
 
 from __future__ import annotations

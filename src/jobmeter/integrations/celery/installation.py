@@ -25,11 +25,11 @@ USAGE_VARIABLE = "JOBMETER_CELERY_USAGE"
 _OFF = ("", "0", "no", "off", "false")
 
 _installed: list[Installation] = []
-"""The last one for an application counts; one for all of them is of the environment."""
+"""The last installation for an application counts. One from the environment is for all applications without one."""
 
 
 def places(words: Iterable[str]) -> frozenset[str]:
-    """Where usage is to go. UsageError for a word that is no such place."""
+    """The places that usage goes to, as a set. Raises UsageError for a word that is not one of PLACES."""
     words = frozenset([words] if isinstance(words, str) else words)
     for word in words - set(PLACES):
         raise UsageError(f"usage_in: there is no place {quote(word)}. {suggest(word, PLACES)}")
@@ -37,7 +37,7 @@ def places(words: Iterable[str]) -> frozenset[str]:
 
 
 def install_from_environment() -> None:
-    """As `JOBMETER_CELERY` says, for whatever application the worker runs."""
+    """Install as `JOBMETER_CELERY` says, for whatever application the worker runs."""
     if os.environ.get(VARIABLE, "").lower() in _OFF:
         return
     words = os.environ.get(USAGE_VARIABLE, "").replace(",", " ").split()
@@ -62,7 +62,7 @@ class Installation:
     def connect(self) -> None:
         from celery import signals
 
-        # Children that were not forked, but started as programs of their own, see no start of a worker.
+        # Children that are started as new programs, and not forked, get only the second of these signals.
         signals.worker_init.connect(self._on_worker_init, weak=False)
         signals.worker_process_init.connect(self._on_process_init, weak=False)
         _installed[:] = [each for each in _installed if each._app is not self._app]
@@ -73,7 +73,7 @@ class Installation:
         return self in mine
 
     def _on_worker_init(self, sender: Any, **_: Any) -> None:
-        """A worker starts. Its log is not set up yet, if it is the program `celery worker`."""
+        """Measure the tasks of a worker that starts. In the program `celery worker`, the log is not set up yet."""
         if not self._counts_for(sender.app):
             return
         with self._warnings.instead_of_failing("tasks are not measured"):
@@ -96,7 +96,7 @@ class Installation:
             self._warnings.say(problem)
 
     def _begin(self, app: Any, pool: Any, hostname: str | None) -> list[str]:
-        """Measure from now on; what is wrong comes back. `hostname` is None in a child on its own."""
+        """Measure from now on, and return the problems. `hostname` is None in a child that was not forked."""
         from jobmeter.integrations.celery.measuring_worker import MeasuringWorker
 
         try:

@@ -1,6 +1,6 @@
-"""Tasks that did not end by themselves: their child was killed, or they ran over a hard time limit.
+"""Tasks that did not end by themselves: their child process was killed, or they exceeded a hard time limit.
 
-The worker learns of it, and writes the record: with what the child had written to its journal before.
+The worker learns of it, and writes the record, with what the child had written to its journal before.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 _FRESH = 1.0
 _PATIENCE = 30.0
-"""Seconds until a child that is over its hard time limit must have ended."""
+"""Seconds to wait for the end of a child that is killed or exits. After that, its record is written anyway."""
 
 
 class EndedTask(NamedTuple):
-    """A task that the worker knows to have ended otherwise than by itself."""
+    """A task that did not end by itself, as the worker knows it."""
 
     pid: int  # the child that ran it
     accepted: float  # when, in seconds since 1970
@@ -47,14 +47,14 @@ class EndedTask(NamedTuple):
 
 
 class OomKills:
-    """The kernel's count for the cgroup of this worker."""
+    """The kernel's count of OOM kills in the cgroup of this worker."""
 
     def __init__(self) -> None:
         self._count = enclosing_oom_kills(THIS_MACHINE)
         self._looked = time.monotonic()
 
     def look(self) -> None:
-        """A task begins: kills until now are not its own. Not for each of many short ones."""
+        """A task begins: earlier kills are not of this task. If many short tasks begin, not each reads the count."""
         if time.monotonic() - self._looked > _FRESH:
             self._count = enclosing_oom_kills(THIS_MACHINE)
             self._looked = time.monotonic()
@@ -65,7 +65,7 @@ class OomKills:
 
 
 class KilledTasks:
-    """Writes their records. For the pool `prefork`, whose children belong to the worker."""
+    """Writes the records of killed tasks. For the pool `prefork`, whose children belong to the worker."""
 
     def __init__(self, store: str, warnings: Warnings) -> None:
         self._store = store
@@ -84,7 +84,7 @@ class KilledTasks:
         BLOCK_JOURNALS.belong_to(JournalOwner(writer, self._name(pid)))
 
     def journal_of(self, pid: int) -> str | None:
-        """The file that a child writes to; None when there is none."""
+        """The journal file that a child writes to; None if there is none."""
         paths = list(owned_files(self._store, self._name(pid)))
         return paths[-1] if paths else None
 
@@ -92,7 +92,7 @@ class KilledTasks:
         return f"{self._token}-{pid}"
 
     def end(self, task: EndedTask) -> None:
-        """Its child is gone: write how the task ended, and all else that the child had begun."""
+        """Write the record of a task whose child is gone, and of all other unfinished runs of the child."""
         path = self.journal_of(task.pid)
         if path is None:
             self._write_unmeasured(task)
@@ -110,14 +110,14 @@ class KilledTasks:
         if is_known:
             return
         if found.last_marked is not None:
-            # The task itself had ended: its child went on to end for it, as after SystemExit.
+            # The task itself had ended and has a record; its child ended because of it, as after SystemExit.
             ended = read_journal(path, found.last_marked).record
             if ended is not None and str(ended.get("started")) >= utc(task.accepted - 1):
                 return
         self._write_unmeasured(task)
 
     def end_when_gone(self, task: EndedTask) -> None:
-        """The same for a child that is about to be killed; nobody waits here."""
+        """The same for a child that is about to be killed. Returns at once; the record is written when it is gone."""
         _call_later(functools.partial(self._end_if_gone, task, time.monotonic() + _PATIENCE))
 
     def _end_if_gone(self, task: EndedTask, deadline: float) -> None:
@@ -128,7 +128,7 @@ class KilledTasks:
                 self.end(task)
 
     def _write_unmeasured(self, task: EndedTask) -> None:
-        """It was killed before it began to be measured."""
+        """Write the record of a task that was killed before it was measured."""
         identity = build.identity(
             build.new_run_id(),
             name=task.name,
@@ -161,9 +161,9 @@ class KilledTasks:
 
 
 def outcome_of_loss(message: str, oom_kills: OomKills) -> Outcome:
-    """From the text of a WorkerLostError: `Worker exited prematurely: signal 9 (SIGKILL) Job: 1.`
+    """The outcome by the text of a WorkerLostError: `Worker exited prematurely: signal 9 (SIGKILL) Job: 1.`
 
-    A child that gets SIGTERM exits with its number.
+    A child that gets SIGTERM exits with the number of that signal as its exit code.
     """
     by_signal = re.search(r"signal (\d+)", message)
     if by_signal is None:
@@ -178,20 +178,23 @@ def outcome_of_loss(message: str, oom_kills: OomKills) -> Outcome:
 
 
 def signal_of_exit(error: BaseException | None) -> int | None:
-    """The signal whose handler raised this in a child of the pool: billiard exits with -(256 - signal) then."""
+    """The signal whose handler raised this SystemExit in a child of the pool; None for any other exception.
+
+    billiard's handlers exit with -(256 - signal).
+    """
     if isinstance(error, SystemExit) and isinstance(error.code, int) and -256 < error.code < -256 + signal.NSIG:
         return 256 + error.code
     return None
 
 
 def ended_task(request: Any, worker: str, state: str, outcome: Outcome) -> EndedTask:
-    """Of a request of the worker, whose task was accepted by a child."""
+    """The ended task of a request of the worker. The task must have been accepted by a child."""
     labels = {**labels_of(request._context, request.name, worker), STATE: state}
     return EndedTask(request.worker_pid, request.time_start or time.time(), request.name, labels, outcome)
 
 
 def _record_of(journal: Journal, outcome: Outcome, labels: dict[str, str]) -> Record:
-    # The store is dear to import, and few workers lose a task.
+    # The store is slow to import, and few workers lose a task.
     from jobmeter.store.index.unfinished import record_so_far
 
     record = record_so_far(journal, Status.LOST)
@@ -201,7 +204,7 @@ def _record_of(journal: Journal, outcome: Outcome, labels: dict[str, str]) -> Re
 
 
 def _call_later(action: Any) -> None:
-    """In the worker's own loop where it has one: threads and forks do not go well together."""
+    """Call it soon, in the worker's event loop if it has one: threads and forks do not go well together."""
     from kombu.asynchronous import get_event_loop
 
     loop = get_event_loop()

@@ -1,4 +1,4 @@
-"""The requests of a worker's tasks (`Task.Request`): Celery calls them when something becomes of a task."""
+"""The requests of a worker's tasks (`Task.Request`): Celery calls their methods when a task is accepted, or ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDS = ("task-succeeded", "task-failed", "task-retried")
 
 @functools.cache
 def measured_request(base: Any, worker: MeasuringWorker) -> Any:
-    """A class of requests that does as `base`, and calls the worker that measures."""
+    """A subclass of `base`, a class of requests, that also calls the worker which measures."""
 
     class MeasuredRequest(base):  # type: ignore[misc]
         def on_accepted(self, pid: int, time_accepted: float) -> None:

@@ -1,4 +1,4 @@
-"""A worker that measures its tasks: the meter, and what the worker itself hears of how they end."""
+"""A worker that measures its tasks: the meter, and what the worker process itself learns about their ends."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MeasuringWorker:
         if self._pool == "prefork":
             self._killed.adopt_this_process()
 
-    # What the requests call, in the worker itself.
+    # Called by the requests, in the worker itself.
 
     def on_accepted(self) -> None:
         self._killed.oom_kills.look()
@@ -113,6 +113,6 @@ class MeasuringWorker:
 
 
 def _signal_of(error: BaseException) -> int | None:
-    """Of `Terminated`, whose argument is the number of the signal."""
+    """The signal of a `Terminated`, whose argument is its number; None if it has no number."""
     number = error.args[0] if error.args else None
     return abs(number) if isinstance(number, int) and number else None

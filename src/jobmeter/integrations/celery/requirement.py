@@ -15,7 +15,7 @@ _REQUESTS = ("memory", "cpus", "runtime")
 
 
 class TaskRequirements:
-    """Those of all tasks of a worker, checked when it starts."""
+    """The requirements of all tasks of a worker, checked when it starts."""
 
     def __init__(self, tasks: Iterable[Any]) -> None:
         self.problems: list[str] = []
@@ -29,12 +29,12 @@ class TaskRequirements:
                 self.problems.append(f"task {task.name}: {why}. The task is measured without a requirement.")
 
     def of(self, task: Any) -> Requirement | None:
-        """What it requests; None for a task that is not to be measured."""
+        """What the task requests; None for a task that is not to be measured."""
         return self._by_name.get(task.name, NOTHING)
 
 
 def of_task(task: Any) -> Requirement | None:
-    """What its option `jobmeter` says; None for `jobmeter=False`. UsageError for what is no requirement."""
+    """What the option `jobmeter` of a task says; None for `jobmeter=False`. Raises UsageError if it is not valid."""
     requests = getattr(task, "jobmeter", None)
     if requests is False:
         return None

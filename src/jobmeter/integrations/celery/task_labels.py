@@ -9,7 +9,7 @@ STATE = "state"
 
 
 def labels_of(request: Any, task_name: str, worker: str) -> dict[str, str]:
-    """Of the request of a task, in the pool or in the worker; what it does not have is absent."""
+    """The labels from the request of a task, in the pool or in the worker; what the request does not have is absent."""
     delivery = getattr(request, "delivery_info", None) or {}
     labels = {
         TASK_ID: request.id,

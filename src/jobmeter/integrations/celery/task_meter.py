@@ -20,7 +20,7 @@ from jobmeter.session.measuring import MeasureOptions
 _GREENLETS = ("gevent", "eventlet")
 _ONE_AT_A_TIME = ("prefork", "solo")
 _WELL = ("SUCCESS", "IGNORED", "REJECTED")
-"""States of a task that did what it was to do."""
+"""States of a task that count as completed."""
 
 
 class _Running(NamedTuple):
@@ -39,7 +39,7 @@ class TaskMeter:
         self._pool = pool
         self._usage = usage
         self._warnings = warnings
-        # Of this thread or greenlet: tasks may be nested, as an eager one in another.
+        # By thread or greenlet, and id of the task: tasks may be nested, as an eager one in another.
         self._running: dict[tuple[int, str], _Running] = {}
 
     def on_prerun(self, task_id: str, task: Any, **_: Any) -> None:
@@ -78,9 +78,9 @@ class TaskMeter:
         self._usage.forget(task_id)
         error = value if isinstance(value, BaseException) else None
         if not running.block.belongs_here:
-            return  # a process that the task forked comes here too
+            return  # this is a process that the task forked
         if self._pool == "prefork" and signal_of_exit(error) is not None:
-            running.block.leave()  # the worker knows why it ended this child
+            running.block.leave()  # the worker writes the record, as it knows why it ended this child
             return
         outcome = Outcome(Status.COMPLETED, 0) if state in _WELL else outcome_of_error(error)
         if state is not None and state not in _WELL and outcome.status == Status.COMPLETED:
@@ -91,12 +91,12 @@ class TaskMeter:
 
 
 def _here(task_id: str) -> tuple[int, str]:
-    """A task that is delivered twice may run twice at once, in two threads."""
+    """The key of a running task. A task that is delivered twice may run twice at once, in two threads."""
     return threading.get_ident(), task_id
 
 
 def pool_name(pool: Any) -> str:
-    """`prefork`, `solo`, `threads`, `gevent`, `eventlet`; of another pool, its module."""
+    """`prefork`, `solo`, `threads`, `gevent`, `eventlet`; for another pool, the name of its module."""
     module = pool if isinstance(pool, str) else str(getattr(pool, "__module__", ""))
     name = module.partition(":")[0].rpartition(".")[2]
     return {"thread": "threads", "processes": "prefork"}.get(name, name)

@@ -1,4 +1,4 @@
-"""On request: a few figures of a task in the meta of its result, and in the events of its worker."""
+"""Adds, on request, a few figures of a task to the meta of its result, and to the events of its worker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def small_usage(run_id: str, wall_seconds: float, usage: Mapping[str, Any]) -> d
 
 
 class UsageReport:
-    """Where the usage of tasks goes beside the store."""
+    """Puts the usage of tasks into results and events, in addition to the store."""
 
     def __init__(self, places: frozenset[str], warnings: Warnings) -> None:
         self._places = places
@@ -69,18 +69,18 @@ class UsageReport:
             meta[FIELD] = small_usage(block.id, block.seconds_so_far, block.usage_so_far())
 
     def forget(self, task_id: str) -> None:
-        """Its result was stored."""
+        """Drop what is known about a task whose result was stored."""
         self._blocks.pop(task_id, None)
 
     def keep(self, task_id: str, record: Record) -> None:
-        """A task has ended in this process."""
+        """Keep the usage of a task that has ended in this process, for its event."""
         if self.in_events:
             self._ended[task_id] = _of_record(record)
             if len(self._ended) > _MOST_ENDED:  # a child of a pool sends no events itself
                 del self._ended[next(iter(self._ended))]
 
     def of_ended(self, task_id: str, journal: str | None) -> dict[str, Any] | None:
-        """For the event of a task: it ended in this process, or is the last in the journal of its child."""
+        """The usage for a task's event; None if it neither ended in this process nor is the last in the journal."""
         usage = self._ended.pop(task_id, None)
         if usage is not None or journal is None:
             return usage
@@ -93,7 +93,7 @@ def _of_record(record: Record) -> dict[str, Any]:
 
 
 def _last_record(path: str) -> Record | None:
-    """The record that is the last line of a file; None when it is none, or is very long."""
+    """The record in the last line of a file; None if that line has no record, or is very long."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         size = os.fstat(descriptor).st_size

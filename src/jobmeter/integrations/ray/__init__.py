@@ -6,7 +6,7 @@ from jobmeter.integrations.ray import measured
 @measured
 def train(seed): ...
 
-`install()` does so for all that a driver starts, without a change of their code.
+`install()` measures all tasks and actors that a driver starts, without a change of their code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measured(
     """Measure every call of a function, of a method, or of all methods of a class: `@measured`, below `@ray.remote`.
 
     The store is that of the driver unless `store` names one; the nodes must see it. Outside of Ray's workers a call is
-    not measured. UsageError for a setting that is not valid.
+    not measured. Raises UsageError if a setting is not valid.
     """
     from jobmeter.integrations.ray.call_settings import call_settings
     from jobmeter.integrations.ray.wrapping import wrap
@@ -52,7 +52,7 @@ def measured(
 def install(*, store: str | os.PathLike[str] | None = None, labels: Mapping[str, str] | None = None) -> None:
     """Measure all tasks and actors that this driver starts from now on, and those which they start in turn.
 
-    Ray's own are not measured. UsageError for a setting that is not valid.
+    Ray's own tasks and actors are not measured. Raises UsageError if a setting is not valid.
     """
     from jobmeter.integrations.ray.call_settings import call_settings
     from jobmeter.integrations.ray.installation import install_with

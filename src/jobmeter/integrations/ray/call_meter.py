@@ -18,29 +18,29 @@ _WARNINGS = Warnings()
 
 
 class CallMeter:
-    """A call that runs: `end` it once."""
+    """Measures a call that runs, until `end`, which must be called once."""
 
     def __init__(self, block: Block, enclosing: EnclosingRun) -> None:
         self._block = block
         self._enclosing = enclosing
 
     def steps(self, iterator: Any) -> Generator[Any, Any, Any]:
-        """What a generator yields; only the time within it counts."""
+        """What a generator yields; only the time inside the generator counts."""
         return count_steps(self._block, iterator)
 
     def awaited(self, coroutine: Any) -> Awaited:
-        """The coroutine; only the time within it counts."""
+        """The coroutine as an awaitable; only the time inside the coroutine counts."""
         return Awaited(count_steps(self._block, coroutine))
 
     def end(self, error: BaseException | None = None) -> None:
         with _WARNINGS.instead_of_failing("the figures of this task are incomplete"):
             self._enclosing.leave()
-            if self._block.belongs_here:  # else a process that the task forked comes here, too
+            if self._block.belongs_here:  # else this is a process that the task forked
                 self._block.stop(outcome_of_error(error), None if error is None else type(error).__name__)
 
 
 def begin(function: Any, settings: dict[str, Any], *, stepped: bool = False) -> CallMeter | None:
-    """Measure from here on; None outside of a worker of Ray, and when that cannot be."""
+    """Measure from here on; None outside of a worker of Ray, or if the call cannot be measured."""
     with _WARNINGS.instead_of_failing("this task is not measured"):
         return _begin(function, settings, stepped)
     return None
@@ -57,12 +57,12 @@ def _begin(function: Any, settings: dict[str, Any], stepped: bool) -> CallMeter 
         install_with(settings)
     context = ray.get_runtime_context()
     own_name = function.__qualname__.rpartition("<locals>.")[2]
-    # The creation of an actor with a name has that of the actor.
+    # Ray gives the creation of a named actor the name of the actor.
     name = own_name if function.__name__ == "__init__" else context.get_task_name() or own_name
     options = measure_options(
         name, {**_labels(context), **settings["labels"]}, settings["interval"], None, None, settings["store"], True
     )
-    # Ray runs the calls of an actor with several at a time in threads of their own, or in one by turns.
+    # If an actor runs several calls at a time, Ray runs them in separate threads, or by turns in one thread.
     is_alone = threading.current_thread() is threading.main_thread()
     block = Block(
         options,

@@ -1,4 +1,4 @@
-"""How calls are measured, found where the driver is: plain data that goes to the nodes with the code."""
+"""How calls are measured, decided in the driver: plain data that goes to the nodes with the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Settings = dict[str, Any]
 
 
 def call_settings(store: str | os.PathLike[str] | None, labels: Mapping[str, str] | None) -> Settings:
-    """With what the environment and the configuration of the driver say. UsageError for what is not valid."""
+    """The settings, with defaults of the driver's environment and configuration. Raises UsageError if not valid."""
     options = measure_options(None, None, None, None, None, store, keep=True)
     return {
         "store": None if options.store is None else os.path.abspath(options.store),

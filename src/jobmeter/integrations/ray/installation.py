@@ -1,4 +1,4 @@
-"""Has Ray measure whatever this process starts: each function and class gets its meter before Ray first sends it."""
+"""Measures all Ray tasks and actors that this process starts: wraps each function and class before Ray sends it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _settings: dict[str, Any] = {}
 
 
 def install_with(settings: dict[str, Any]) -> None:
-    """From now on; calling it again changes the settings for what was not sent yet."""
+    """Measure from now on; calling it again changes the settings for functions and classes that were not sent yet."""
     from ray.actor import ActorClass
     from ray.remote_function import RemoteFunction
 
@@ -42,7 +42,7 @@ def _prepare_function(remote: Any) -> None:
     function = remote._function
     if not is_wrapped(function) and _is_to_be_measured(function):
         remote._function = wrap(function, dict(_settings))
-        remote._last_export_cluster_and_job = None  # Ray may have sent it without the meter
+        remote._last_export_cluster_and_job = None  # have Ray send it again: it may have sent it without the meter
 
 
 def _prepare_actor(actor: Any) -> None:

@@ -1,7 +1,7 @@
 """Puts a meter around functions and methods.
 
-Ray sends the wrappers to its nodes as code. So they mention nothing of this module, and import jobmeter when they are
-called: on a node that has none, the work is done all the same, unmeasured.
+Ray sends the wrappers to its nodes as code. So they use nothing of this module, and import jobmeter when they are
+called: on a node without jobmeter, the work is still done, but not measured.
 """
 
 # ruff: noqa: BLE001 - whatever fails in the meter, the work goes on
@@ -16,7 +16,7 @@ MARK = "__jobmeter_measured__"
 
 
 def wrap(work: Any, settings: dict[str, Any]) -> Any:
-    """The function with a meter around it; the very class, with one around each of its methods."""
+    """The function with a meter around it; of a class, the same class with a meter around each of its methods."""
     if getattr(work, MARK, None) is work:
         return work
     if inspect.isclass(work):

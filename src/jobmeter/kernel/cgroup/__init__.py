@@ -1,1 +1,1 @@
-"""Control groups: a group of the job's own, its files, and the groups around it."""
+"""Control groups: the group made for a job, its files, and the groups that enclose it."""

@@ -1,4 +1,4 @@
-"""The accounts of one container, combined from the groups that count a part of them."""
+"""The cgroup accounts of one container, combined from several groups that each count a part."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ _NOTHING = Cpu(0.0, 0.0, 0.0, 0.0)
 
 
 class ContainerGroup:
-    """See `cgroup.group.Group`. It can be read to the end, though the container's own group is removed at once.
+    """A `cgroup.group.Group` that can be read to the end, though the container's own group is removed when it ends.
 
-    `whole` is a group made for this run above the container's, or None. `own` is the one the container runtime
-    made: throttling and, in v1, OOM kills are counted there alone, so its last readings are remembered.
-    `aside` is a group below `whole` in which a container runtime has its own helpers (Podman's conmon):
-    what they use is subtracted.
+    `whole` is the group that was made for this run as the parent of the container's, or None. `own` is the group that
+    the container runtime made: only it counts throttling and, in v1, OOM kills, so its last values are remembered.
+    `aside` is a group below `whole` that holds helper processes of the container runtime (Podman's conmon):
+    their usage is subtracted.
     """
 
     def __init__(
         self, whole: Group | None, own: Group | None, aside: Group | None = None, *, from_now: bool = False
     ) -> None:
-        """With `from_now`, counters begin at what they are now: the container already ran."""
+        """With `from_now`, counters start at their present values, because the container already runs."""
         present = whole or own
         assert present is not None
         self.version = present.version
@@ -41,11 +41,11 @@ class ContainerGroup:
             self._kills_before = self._last_kills or 0
 
     def last_look(self) -> None:
-        """Every process of the container has ended: read its own group before the container runtime removes it."""
+        """Read the container's own group for the last time: its processes have ended, and it will be removed."""
         self._read_at_end = self._look() or self._read_at_end
 
     def missed(self) -> frozenset[str]:
-        """Accounts that may be incomplete: none once it was read at its end; else what no group above it counts."""
+        """Accounts that may be incomplete: none after a successful `last_look`, else those no group above counts."""
         if self._read_at_end:
             return frozenset()
         if self._whole is None:
@@ -54,7 +54,7 @@ class ContainerGroup:
         return frozenset({"throttled", "oom_kills", *peaks})
 
     def _look(self) -> bool:
-        """Remember what the container's own group counts; False when it was removed."""
+        """Remember the values of the container's own group; False if there is none, or it was removed."""
         if self._own is None or (cpu := self._own.cpu()) is None:
             return False
         self._last_cpu = cpu
@@ -65,14 +65,10 @@ class ContainerGroup:
         return True
 
     def cpu(self) -> Cpu | None:
-        self._look()
-        cpu, own = self._last_cpu, self._last_cpu
-        if self._whole is not None and (whole := self._whole.cpu()) is not None:
-            helpers = (self._aside.cpu() if self._aside else None) or _NOTHING
-            cpu = Cpu(whole.total - helpers.total, whole.user - helpers.user, whole.system - helpers.system, None)
+        cpu = self._cpu_so_far()
         if cpu is None:
             return None
-        before = self._cpu_before
+        own, before = self._last_cpu, self._cpu_before
         throttled = None if own is None or own.throttled is None else own.throttled - (before.throttled or 0.0)
         return Cpu(
             max(cpu.total - before.total, 0.0),
@@ -81,10 +77,19 @@ class ContainerGroup:
             throttled,
         )
 
+    def _cpu_so_far(self) -> Cpu | None:
+        """CPU time without that of helpers, also from before the measurement; throttling is not part of it."""
+        self._look()
+        if self._whole is None or (whole := self._whole.cpu()) is None:
+            return self._last_cpu
+        helpers = (self._aside.cpu() if self._aside else None) or _NOTHING
+        return Cpu(whole.total - helpers.total, whole.user - helpers.user, whole.system - helpers.system, None)
+
     def cpu_nanoseconds(self) -> int | None:
+        # This is read often: only its own group, as long as that exists.
         present = self._own.cpu_nanoseconds() if self._own else None
-        if present is None and self._whole is not None:
-            present = self._whole.cpu_nanoseconds()
+        if present is None and (cpu := self._cpu_so_far()) is not None:
+            present = round(cpu.total * 1e9)
         return present
 
     def memory(self) -> Memory | None:
@@ -100,7 +105,7 @@ class ContainerGroup:
             return self._last_peak
         if self._is_alone():
             return whole
-        # At most the helpers' own peak of it was theirs.
+        # At the moment of this peak, the helpers held at most their own peak.
         helpers = (self._aside.memory_peak() if self._aside else None) or 0
         return max(whole - helpers, self._last_peak or 0)
 
@@ -122,7 +127,7 @@ class ContainerGroup:
 
     def oom_kills(self) -> int | None:
         self._look()
-        # In v1 a kill counts in the group of the process alone, in v2 in all above it.
+        # v1 counts a kill only in the group of the killed process, v2 also in all groups above it.
         kills = _larger(self._last_kills, self._whole.oom_kills() if self._whole else None)
         return None if kills is None else max(kills - self._kills_before, 0)
 
@@ -131,7 +136,7 @@ class ContainerGroup:
         return present.pressure_seconds(resource) if present else None
 
     def _is_alone(self) -> bool:
-        """Whether nothing but the container was ever in the group above it."""
+        """Whether the group above the container's never held anything else."""
         return self._whole is not None and self._aside is None
 
     def processes(self) -> list[int]:
@@ -142,13 +147,13 @@ class ContainerGroup:
             return []
 
     def directories(self) -> dict[str, str]:
-        return {}  # its container runtime put its processes there, and may make more groups
+        return {}  # nothing to check: the container runtime places the processes, and may make more groups
 
     def hugetlb(self) -> int | None:
         return self._own.hugetlb() if self._own else None
 
     def hugetlb_peak(self) -> int | None:
-        return None  # removed with the container's own group
+        return None  # lost when the container's own group is removed
 
     def close(self) -> None:
         for group in (self._whole, self._own, self._aside):

@@ -1,4 +1,4 @@
-"""The files of a cgroup directory: held open, and parsed in the few formats they have."""
+"""The files of a cgroup directory, which are kept open, and parsers for their few formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CHUNK = 16384
 
 
 class Directory:
-    """Reads files of one cgroup, opening each once. A file that is not there reads as None."""
+    """Reads the files of one cgroup and opens each only once. A file that does not exist reads as None."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -39,14 +39,14 @@ class Directory:
         return None if content is None or content.startswith("max") else int(content)
 
     def sum_of_sizes(self, prefix: str, suffix: str) -> int | None:
-        """Over the files that differ in a page size alone, as in `hugetlb.2MB.current`; None when there is none."""
+        """The sum of files that differ only in a page size, such as `hugetlb.2MB.current`; None if there are none."""
         names = self._of_sizes.get((prefix, suffix))
         if names is None:
             try:
                 present = [name for name in os.listdir(self.path) if name.startswith(prefix) and name.endswith(suffix)]
             except OSError:
                 present = []
-            # Not `hugetlb.2MB.rsvd.current`: what is reserved need not be used.
+            # Not `hugetlb.2MB.rsvd.current`: reserved pages need not be in use.
             names = self._of_sizes[prefix, suffix] = [n for n in present if n.count(".") == prefix.count(".") + 1]
         numbers = [number for name in names if (number := self.number(name)) is not None]
         return sum(numbers) if numbers else None
@@ -63,18 +63,18 @@ class Directory:
 
 
 def parse_table(content: str) -> dict[str, int]:
-    """Lines of `name number`."""
+    """Parse lines of `name number`; lines that are not two words are ignored."""
     words = content.split()
     try:
         return dict(zip(words[::2], map(int, words[1::2])))
     except ValueError:
-        pass  # there are other lines too
+        pass  # some lines have another form
     pairs = (line.split() for line in content.splitlines())
     return {pair[0]: _number(pair[1], " ".join(pair)) for pair in pairs if len(pair) == 2}
 
 
 def parse_blkio(content: str) -> tuple[int, int]:
-    """v1 `blkio.throttle.io_service_bytes`: lines of `8:0 Read 4096`; (read, written)."""
+    """Parse v1 `blkio.throttle.io_service_bytes`, lines of `8:0 Read 4096`, into bytes (read, written)."""
     amounts = {"Read": 0, "Write": 0}
     for line in content.splitlines():
         words = line.split()
@@ -84,7 +84,7 @@ def parse_blkio(content: str) -> tuple[int, int]:
 
 
 def parse_io_stat(content: str) -> tuple[int, int]:
-    """v2 `io.stat`: lines of `8:0 rbytes=4096 wbytes=0 rios=1 …`; (read, written)."""
+    """Parse v2 `io.stat`, lines of `8:0 rbytes=4096 wbytes=0 rios=1 …`, into bytes (read, written)."""
     amounts = {"rbytes": 0, "wbytes": 0}
     for line in content.splitlines():
         for word in line.split()[1:]:
@@ -95,7 +95,7 @@ def parse_io_stat(content: str) -> tuple[int, int]:
 
 
 def parse_pressure(content: str) -> float | None:
-    """PSI: seconds in which some task of the group waited for the resource."""
+    """Parse a PSI file: seconds in which some task of the group waited for the resource."""
     for line in content.splitlines():
         if line.startswith("some "):
             return _number(line.rpartition("total=")[2], line) / 1e6
@@ -114,7 +114,7 @@ def read_pids(path: str) -> list[int]:
 
 
 def move_all(path: str, destination: str) -> None:
-    """Move every process of a group to another one, also those forked meanwhile."""
+    """Move every process of a group to another group, including those that are forked during the move."""
     for _ in range(100):
         pids = read_pids(path)
         if not pids:
@@ -124,7 +124,7 @@ def move_all(path: str, destination: str) -> None:
 
 
 def dissolve(path: str, destination: str) -> None:
-    """Remove a group and those that were made below it; processes still in them go to another one."""
+    """Remove a group and all groups below it; processes still in them are moved to `destination`."""
     try:
         os.rmdir(path)
         return

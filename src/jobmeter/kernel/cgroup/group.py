@@ -1,7 +1,7 @@
-"""A cgroup of the job's own: finding where one may be made, making, reading and removing it.
+"""The cgroup of a job: finding where one may be made, making, reading and removing it.
 
-A process is always in some cgroup, and it is never the job's: the shell, the
-terminal and jobmeter itself are in there too. Only a group made for the job counts.
+Every process is in some cgroup from the start, but never in one of the job alone: the shell, the
+terminal and jobmeter itself are in it too. Only a group made for the job counts the job and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from jobmeter.errors import NoData
 from jobmeter.kernel.hostfs import read_memory_hints
 from jobmeter.kernel.machine import Machine, read_text
+from jobmeter.kernel.mountinfo import parse_mounts
 from jobmeter.kernel.procfs import read_cgroup
 from jobmeter.light_typing import NamedTuple, Protocol
 
@@ -24,7 +25,7 @@ PREFIX = "jobmeter-"
 _ATTEMPTS = 10
 
 CHANGING = threading.Lock()
-"""Held while a group is made or removed: that can move this process to another group."""
+"""Held while a group is made or removed, because either can move this process to another group."""
 
 
 class Memory(NamedTuple):
@@ -32,7 +33,7 @@ class Memory(NamedTuple):
 
     current: int
     anon: int
-    file: int  # page cache that could be dropped; shared memory is not
+    file: int  # page cache that the kernel can drop; shared memory is not part of it
     inactive_file: int
     swap: int | None
     with_hugetlb: bool = False  # mount option memory_hugetlb_accounting, Linux 6.7
@@ -55,14 +56,14 @@ class BlockIo(NamedTuple):
 
 
 class Group(Protocol):
-    """The accounts of a cgroup that holds one job and nothing else. Readings are None where there is no such file."""
+    """The accounts of a cgroup that holds one job and nothing else. A reading is None if the kernel lacks the file."""
 
     version: int
     path: str
 
     def processes(self) -> list[int]: ...
     def directories(self) -> dict[str, str]:
-        """Where a process of the job must be listed, by controller; `""` is the unified hierarchy."""
+        """Controller → directory of the group that the processes must be in; `""` is the unified hierarchy."""
 
     def memory(self) -> Memory | None: ...
     def memory_peak(self) -> int | None: ...
@@ -75,9 +76,9 @@ class Group(Protocol):
     def oom_kills(self) -> int | None: ...
     def pressure_seconds(self, resource: str) -> float | None: ...
     def missed(self) -> frozenset[str]:
-        """Accounts that may have grown after they were last read.
+        """The names of accounts that may have grown after they were last read.
 
-        Of `cpu`, `throttled`, `oom_kills`, `memory_peak` and `pids_peak`.
+        A subset of `cpu`, `throttled`, `oom_kills`, `memory_peak` and `pids_peak`.
         """
 
     def close(self) -> None:
@@ -85,38 +86,34 @@ class Group(Protocol):
 
 
 class JobGroup(Group, Protocol):
-    """A cgroup that jobmeter made for a job: it can also be filled, limited and removed."""
+    """A cgroup that jobmeter made for a job: processes can be added, limits set, and it can be removed."""
 
     def add(self, pid: int) -> None: ...
     def limit_memory(self, limit: int) -> None: ...
     def limit_cpus(self, cpus: float) -> None: ...
     def remove(self) -> None:
-        """Remove it; processes still in it go back to where the job came from."""
+        """Remove the group; processes still in it are moved back to the group that the job was started in."""
 
 
 class CgroupMount(NamedTuple):
     version: int
     controllers: frozenset[str]
-    root: str  # the part of the hierarchy that is mounted
+    root: str  # the directory of the hierarchy that is mounted
     path: str
 
 
 def parse_mountinfo(content: str) -> list[CgroupMount]:
-    mounts = []
-    # A mount point may hold what splitlines() takes for a line's end.
-    for line in content.rstrip("\n").split("\n") if content else []:
-        before, _, after = line.partition(" - ")
-        fields, (kind, _, options) = before.split(" "), after.split(" ", 2)
-        if kind == "cgroup2":
-            mounts.append(CgroupMount(2, frozenset(), fields[3], fields[4]))
-        elif kind == "cgroup":
-            mounts.append(CgroupMount(1, frozenset(options.split(",")), fields[3], fields[4]))
-    return mounts
+    return [
+        CgroupMount(2, frozenset(), mount.root, mount.path)
+        if mount.kind == "cgroup2"
+        else CgroupMount(1, frozenset(mount.options.split(",")), mount.root, mount.path)
+        for mount in parse_mounts(content, "cgroup", "cgroup2")
+    ]
 
 
 @functools.cache
 def find_mounts(machine: Machine) -> list[CgroupMount]:
-    """The hierarchies of cgroups, as they were mounted at the first call."""
+    """The mounted cgroup hierarchies, as of the first call."""
     mounts = parse_mountinfo(read_text(f"{machine.proc}/self/mountinfo"))
     if machine.sys != "/sys":
         mounts = [mount._replace(path=mount.path.replace("/sys", machine.sys, 1)) for mount in mounts]
@@ -124,7 +121,7 @@ def find_mounts(machine: Machine) -> list[CgroupMount]:
 
 
 def own_directory(mount: CgroupMount, path: str) -> str | None:
-    """The directory of cgroup `path`, or None when it lies outside what is mounted here."""
+    """The directory of cgroup `path`, or None if it lies outside of what is mounted here."""
     if mount.root != "/":
         if path != mount.root and not path.startswith(mount.root + "/"):
             return None
@@ -154,13 +151,13 @@ def own_directories(machine: Machine) -> tuple[dict[str, str], str | None]:
 
 
 def create_group(machine: Machine, name: str) -> JobGroup:
-    """Make a group for the job `name`; NoData, with what it would need, where that is not allowed."""
+    """Make a group for the job `name`. Raises NoData, with what would be needed, if that is not allowed."""
     full_name = f"{PREFIX}{os.getpid()}-{name}"
     with CHANGING:
         by_controller, unified = own_directories(machine)
         if "memory" in by_controller or "cpuacct" in by_controller:
             if "hugetlb" in by_controller and not read_memory_hints(machine).hugetlb_pool:
-                del by_controller["hugetlb"]  # one more group slows each run, and there is nothing to count
+                del by_controller["hugetlb"]  # each further group slows the run down, and there is nothing to count
             from jobmeter.kernel.cgroup import v1
 
             return v1.create(by_controller, full_name)
@@ -173,12 +170,12 @@ def create_group(machine: Machine, name: str) -> JobGroup:
 
 @functools.cache
 def remove_empty_groups_once(parent: str) -> None:
-    """`remove_empty_groups`, the first time that this process makes a group below `parent`."""
+    """Call `remove_empty_groups`, only the first time that this process makes a group below `parent`."""
     remove_empty_groups(parent)
 
 
 def remove_empty_groups(parent: str) -> None:
-    """Remove groups left below `parent` by a jobmeter that was killed, once their jobs are over."""
+    """Remove the groups that a killed jobmeter left below `parent`, if their jobs have ended."""
     try:
         names = os.listdir(parent)
     except OSError:
@@ -195,29 +192,30 @@ def remove_empty_groups(parent: str) -> None:
 
 
 def make_held(path: str) -> int:
-    """Make a group, and hold it until the returned descriptor is closed; OSError where that is not allowed.
+    """Make a group, and lock it until the returned descriptor is closed. Raises OSError if that is not allowed.
 
-    A lock shows that its jobmeter lives. The pid in the name does not: it may be of another pid namespace.
+    The lock shows that the jobmeter that made the group is alive. The pid in its name does not show that: it may be of
+    another pid namespace.
     """
     for _ in range(_ATTEMPTS):
         os.makedirs(path, exist_ok=True)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            continue  # another jobmeter took it for one that was left, before it was held
+            continue  # another jobmeter removed it as left behind, before it was locked
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             if os.path.exists(path):
                 return descriptor
         except OSError:
-            time.sleep(0.001)  # another jobmeter checks it just now
+            time.sleep(0.001)  # another jobmeter is just checking it
         os.close(descriptor)
     os.makedirs(path, exist_ok=True)
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def is_held(path: str) -> bool:
-    """Whether the jobmeter that made this group lives."""
+    """Whether the jobmeter that made this group is alive."""
     claimed = _claim(path)
     if claimed is not None:
         os.close(claimed)
@@ -225,7 +223,7 @@ def is_held(path: str) -> bool:
 
 
 def _claim(path: str) -> int | None:
-    """A descriptor until whose end no other can hold the group; None while its jobmeter lives."""
+    """Lock the group for this process alone, until the returned descriptor is closed; None if its jobmeter is alive."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -239,9 +237,9 @@ def _claim(path: str) -> int | None:
 
 
 def enclosing_cpu_account(machine: Machine) -> dict[str, str]:
-    """Where the kernel counts the CPU time of the cgroup that surrounds this process, as `Group.directories`.
+    """Where the kernel counts the CPU time of this process's cgroup, in the form of `Group.directories`.
 
-    Empty where it does not, or not exactly: the root of v2 counts by ticks, and misses what runs between two of them.
+    Empty if there is none, or it is not exact: the root of v2 counts by ticks, and misses what runs between two ticks.
     """
     try:
         v1, v2 = own_directories(machine)
@@ -249,13 +247,13 @@ def enclosing_cpu_account(machine: Machine) -> dict[str, str]:
         return {}
     if "cpuacct" in v1:
         return {"cpuacct": v1["cpuacct"]}
-    if v2 is not None and os.path.exists(f"{v2}/cgroup.events"):  # which the root does not have
+    if v2 is not None and os.path.exists(f"{v2}/cgroup.events"):  # the root has no such file
         return {"": v2}
     return {}
 
 
 def read_cpu_account(account: dict[str, str]) -> int:
-    """Nanoseconds of CPU time used in the group of `enclosing_cpu_account`, and in those below it."""
+    """Nanoseconds of CPU time used in the group of `enclosing_cpu_account`, and in the groups below it."""
     from jobmeter.kernel.cgroup.files import parse_table
 
     for controller, path in account.items():
@@ -266,7 +264,7 @@ def read_cpu_account(account: dict[str, str]) -> int:
 
 
 def enclosing_oom_kills(machine: Machine) -> int | None:
-    """The number of OOM kills in the cgroup that surrounds this process."""
+    """The number of OOM kills in the cgroup of this process, else on the whole machine; None if neither is known."""
     try:
         by_controller, unified = own_directories(machine)
         if "memory" in by_controller:

@@ -1,4 +1,4 @@
-"""The limits of the cgroups around this process: in many containers, less than the machine has."""
+"""The limits of the cgroups that enclose this process: in many containers, less than the machine has."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jobmeter.kernel.hostfs import read_memory_total
 from jobmeter.kernel.machine import Machine, cpu_count, read_text
 
 _NO_LIMIT = 1 << 60
-"""Bytes. cgroup v1 writes no limit as a number near 2^63."""
+"""Bytes. cgroup v1 writes "no limit" as a number near 2^63."""
 
 
 def memory_allowed(machine: Machine) -> int | None:
-    """Bytes: the machine's memory, or the tightest limit around us; None when neither is known."""
+    """Bytes: the machine's memory or the lowest limit of enclosing cgroups, whichever is less; None if not known."""
     try:
         total = read_memory_total(machine)
     except (OSError, ValueError):
@@ -24,7 +24,7 @@ def memory_allowed(machine: Machine) -> int | None:
 
 
 def cpus_allowed(machine: Machine) -> float:
-    """CPUs: those this process may run on, or the tightest quota around us."""
+    """Number of CPUs: those this process may run on or the lowest quota of enclosing cgroups, whichever is less."""
     return min([float(cpu_count()), *_cpu_limits(machine)])
 
 
@@ -33,7 +33,7 @@ def _memory_limits(machine: Machine) -> Iterator[int]:
     if "memory" in v1:
         for line in _read(f"{v1['memory']}/memory.stat").splitlines():
             name, _, value = line.partition(" ")
-            # What applies here, whichever group above has set it.
+            # The limit that applies here, whichever enclosing group has set it.
             if name == "hierarchical_memory_limit" and int(value) < _NO_LIMIT:
                 yield int(value)
     for directory in _upwards(v2):
@@ -51,7 +51,7 @@ def _cpu_limits(machine: Machine) -> Iterator[float]:
 
 
 def _quota(quota: str, period: str) -> Iterator[float]:
-    """None for `max` or -1, which mean no limit."""
+    """Yield the quota as a number of CPUs; nothing for `max` or -1, which mean no limit."""
     if quota.strip().isdigit() and period.strip().isdigit() and int(period):
         yield int(quota) / int(period)
 
@@ -64,7 +64,7 @@ def _directories(machine: Machine) -> tuple[dict[str, str], str | None]:
 
 
 def _upwards(directory: str | None) -> Iterator[str]:
-    """The directory and those above it, as long as they are cgroups."""
+    """Yield the directory and its parents, as long as they are cgroups."""
     while directory is not None and os.path.exists(f"{directory}/cgroup.procs"):
         yield directory
         directory = os.path.dirname(directory)

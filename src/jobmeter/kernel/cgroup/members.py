@@ -1,4 +1,4 @@
-"""Which processes of a job are no longer in the group they were started in: a process with permission can move them."""
+"""Detects that processes of a job left the cgroup they were started in: a process with permission can move them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jobmeter.kernel.tree import Process
 
 
 class Membership:
-    """Checks, now and then, whether the processes of a tree are still in their group."""
+    """Checks, at each update, whether the processes of a tree are still in the job's group."""
 
     def __init__(self, machine: Machine, directories: dict[str, str]) -> None:
-        """`directories` of a group, by controller: see `cgroup.Group`."""
+        """`directories` are those of the job's group, by controller: see `Group.directories`."""
         self._machine = machine
         self._directories = directories
-        self._below: dict[str, set[Identity]] = {}  # in a group that the job made below its own: counted there
+        self._below: dict[str, set[Identity]] = {}  # in a group that the job made below its own: still counted
         self.left: set[str] = set()
         """Controllers whose group some process has left; `""` is the unified hierarchy."""
 
@@ -41,7 +41,7 @@ class Membership:
             path = read_cgroup(self._machine, identity.pid).get(controller)
         except (OSError, ValueError):
             return  # it has ended
-        # In v1 a process that is about to end is shown in the root.
+        # v1 shows a process that is about to end in the root group.
         if path is None or is_ending(self._machine, identity.pid):
             return
         if f"/{name}/" in f"{path}/":

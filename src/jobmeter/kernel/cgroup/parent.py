@@ -1,8 +1,8 @@
-"""A cgroup above the one that a container runtime makes: its accounts outlive the container.
+"""A cgroup made as the parent of the one that a container runtime makes: its accounts outlive the container.
 
-A container runtime takes one path for all hierarchies of cgroup v1, counted from their roots, and makes
-directories in every one of them. So the group is made at the roots, where container runtimes have theirs, and
-not below the group of this process, which may be another one in each hierarchy.
+A container runtime accepts one path for all hierarchies of cgroup v1, relative to their roots, and makes
+directories in every hierarchy. So the group is made at the roots, where container runtimes have their groups, and
+not below the group of this process, which may be a different one in each hierarchy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from jobmeter.kernel.procfs import read_cgroup
 
 _ACCOUNTS = ("memory", "cpuacct", "cpu", "pids", "blkio")
 _PATIENCE = 1.0
-"""Seconds in which the helpers of a container runtime leave the group of a container that has ended."""
+"""Seconds to wait for the helpers of a container runtime to leave the group of a container that has ended."""
 
 
 class ParentGroup:
-    """`path` is for the container runtime; `group` reads the accounts of all that ever ran below it."""
+    """`path` is passed to the container runtime; `group` reads the accounts of everything that ever ran below it."""
 
     def __init__(self, path: str, group: Group, roots: dict[str, str], everywhere: list[str]) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class ParentGroup:
         return v2.GroupV2(f"{self.group.path}/{name}", self.group.path)
 
     def remove(self) -> bool:
-        """Remove it in every hierarchy, with groups left below it; False while something runs there."""
+        """Remove the group from every hierarchy, with all groups below it; False if something still runs there."""
         deadline = time.monotonic() + _PATIENCE
         while not _remove_trees(self._everywhere):
             if time.monotonic() > deadline:
@@ -47,7 +47,7 @@ class ParentGroup:
 
 
 def create_parent(machine: Machine, name: str) -> ParentGroup:
-    """Make the group for the containers of run `name`; NoData, with what it would need, where that is not allowed."""
+    """Make the group for the containers of run `name`. Raises NoData, with what would be needed, if not allowed."""
     full_name = f"{PREFIX}{os.getpid()}-{name}"
     mounts = _mounts(machine)
     remove_empty_parents(machine)
@@ -65,7 +65,7 @@ def create_parent(machine: Machine, name: str) -> ParentGroup:
 
 
 def _make_v1(directories: dict[str, str], everywhere: list[str]) -> tuple[int, ...]:
-    """Make them; descriptors that hold them."""
+    """Make the directories; return the descriptors that lock them. Raises NoData if that is not allowed."""
     held: list[int] = []
     try:
         # cpu and cpuacct are often mounted together, and then are one directory.
@@ -82,9 +82,9 @@ def _make_v1(directories: dict[str, str], everywhere: list[str]) -> tuple[int, .
 
 
 def remove_empty_parents(machine: Machine, *, patience: float = 0.0) -> list[str]:
-    """Remove the groups that a killed jobmeter left for its containers, once nothing runs there; their names.
+    """Remove the groups that a killed jobmeter left for its containers, if nothing runs there; return their names.
 
-    With `patience`, wait so many seconds for a container runtime's helpers to leave them.
+    `patience`: the seconds to wait for the helpers of a container runtime to leave the groups.
     """
     removed: set[str] = set()
     deadline = time.monotonic() + patience
@@ -97,7 +97,7 @@ def remove_empty_parents(machine: Machine, *, patience: float = 0.0) -> list[str
 
 
 def _left_at(tops: list[str]) -> list[str]:
-    """The groups there whose jobmeter no longer runs: it holds them in some of the hierarchies, not in all."""
+    """The groups in `tops` whose jobmeter has ended. A jobmeter locks its group in some hierarchies, not in all."""
     paths = [f"{top}/{name}" for top in tops for name in _names_in(top)]
     held = {os.path.basename(path) for path in paths if is_held(path)}
     return [path for path in paths if os.path.basename(path) not in held]
@@ -113,7 +113,7 @@ def _names_in(top: str) -> list[str]:
 def group_of(machine: Machine, pid: int, container: str) -> Group:
     """The group that a container runtime made for the container with this id, in which `pid` runs.
 
-    NoData when the process is in a group that others share: rootless containers have none of their own.
+    Raises NoData if the process is in a group that others share: rootless containers have no group of their own.
     """
     try:
         paths = read_cgroup(machine, pid)
@@ -164,5 +164,5 @@ def _remove_tree(path: str) -> bool:
         for directory in directories:
             os.rmdir(directory)
     except OSError:
-        return not os.path.exists(path)  # something still runs there, or another jobmeter was faster
+        return not os.path.exists(path)  # something still runs there, or another jobmeter removed it first
     return True

@@ -13,12 +13,15 @@ from jobmeter.kernel.machine import TICKS_PER_SECOND, write_text
 
 _CONTROLLERS = ("memory", "cpuacct", "cpu", "pids", "blkio", "hugetlb")
 _COUNTING = ("memory", "cpuacct")
-"""The controllers that make figures exact."""
+"""The controllers that exact figures are read from."""
 _CPU_PERIOD_US = 100_000
 
 
 def create(own: dict[str, str], name: str) -> GroupV1:
-    """Make the group below the present one in every hierarchy that allows it."""
+    """Make the group below that of this process, in every hierarchy that allows it.
+
+    Raises NoData if neither the hierarchy of memory nor that of cpuacct does.
+    """
     parents, held, refused = {}, {}, None
     for controller in _CONTROLLERS:
         if controller not in own:
@@ -57,7 +60,7 @@ class GroupV1:
     version = 1
 
     def __init__(self, parents: dict[str, str], name: str, held: tuple[int, ...] = ()) -> None:
-        """`held` are descriptors that show that the group is in use (`make_held`)."""
+        """`held` are the descriptors that lock the group: they show that it is in use (`make_held`)."""
         self._parents = parents
         self._held = held
         self._name = name
@@ -102,7 +105,7 @@ class GroupV1:
         return directory.sum_of_sizes("hugetlb.", ".usage_in_bytes") if directory else None
 
     def hugetlb_peak(self) -> int | None:
-        """With pages of several sizes, no more than this."""
+        """The sum of the peaks of all page sizes: with several sizes, an upper bound."""
         directory = self._directory("hugetlb")
         return directory.sum_of_sizes("hugetlb.", ".max_usage_in_bytes") if directory else None
 
@@ -147,7 +150,7 @@ class GroupV1:
         if directory is None:
             raise NoData("no memory controller for this job")
         write_text(f"{directory.path}/memory.limit_in_bytes", str(limit))
-        with contextlib.suppress(OSError):  # only there with swap accounting
+        with contextlib.suppress(OSError):  # the file exists only with swap accounting
             write_text(f"{directory.path}/memory.memsw.limit_in_bytes", str(limit))
 
     def limit_cpus(self, cpus: float) -> None:
@@ -158,7 +161,7 @@ class GroupV1:
         write_text(f"{directory.path}/cpu.cfs_quota_us", str(round(cpus * _CPU_PERIOD_US)))
 
     def missed(self) -> frozenset[str]:
-        return frozenset()  # it is there until it is removed here
+        return frozenset()  # the group exists until `remove`
 
     def close(self) -> None:
         for directory in self._directories.values():

@@ -1,8 +1,8 @@
 """A job's group in the unified hierarchy (v2).
 
-v2 keeps processes out of groups that hand controllers to children. So the job's
-group is made below or beside the present one, wherever that rule and the file
-permissions allow; a jobmeter alone in its group steps down to make room.
+In v2, a group that enables controllers for its children may not have processes itself. So the job's
+group is made below the group of this process or next to it, as that rule and the file permissions
+allow. A jobmeter that is alone in its group first moves itself to a new child group ("steps down").
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _HOW = (
 
 
 def create(own: str, name: str) -> GroupV2:
-    """Make the job's group below `own`, the group of this process, or beside it."""
+    """Make the job's group below `own`, the group of this process, or next to it. Raises NoData if not allowed."""
     parent = os.path.dirname(own)
     if own == _leaf(parent):
-        group = _make_below(parent, own, name)  # for another job this process stepped down already
+        group = _make_below(parent, own, name)  # this process already stepped down, for another job
     else:
         group = _make_below(own, own, name)
         if group is None and _alone_in(own):
@@ -41,9 +41,9 @@ def create(own: str, name: str) -> GroupV2:
 
 
 def create_without_controllers(own: str, name: str) -> GroupV2:
-    """Make a group below `own`, the group of this process, that separates its processes from others and no more.
+    """Make a group below `own`, the group of this process, that only separates its processes from others.
 
-    For a hierarchy whose controllers are in v1. NoData where that is not allowed.
+    For a hierarchy whose controllers are in v1. Raises NoData if that is not allowed.
     """
     with CHANGING:
         remove_empty_groups_once(own)
@@ -61,12 +61,12 @@ def _make_below(parent: str, origin: str, name: str) -> GroupV2 | None:
 
 
 def _hand_down(parent: str) -> bool:
-    """Enable the controllers for children of `parent`; False, and nothing changed, when memory is not available."""
+    """Enable the controllers for children of `parent`; False, with nothing changed, if memory is not available."""
     path = f"{parent}/cgroup.subtree_control"
     try:
         given = read_text(path).split()
-        # Memory first: a group with processes refuses it but would take cpu and pids. Those would make
-        # it the root of a threaded subtree, and no process could move to a group below it any more.
+        # Memory first: a group with processes refuses it, but would accept cpu and pids. Those would make the
+        # group the root of a threaded subtree, and processes could not be moved to groups below it.
         if "memory" not in given:
             write_text(path, "+memory")
     except OSError:
@@ -92,7 +92,7 @@ def _make(parent: str, origin: str, name: str) -> GroupV2 | None:
 
 
 def _may_move(origin: str, destination: str) -> bool:
-    """Moving needs write permission on the nearest common ancestor's cgroup.procs."""
+    """Whether this user may write cgroup.procs of `destination` and of the nearest common ancestor, as a move needs."""
     common = os.path.commonpath((origin, destination))
     return os.access(f"{common}/cgroup.procs", os.W_OK) and os.access(f"{destination}/cgroup.procs", os.W_OK)
 
@@ -105,7 +105,7 @@ def _alone_in(own: str) -> bool:
 
 
 def _may_leave(own: str) -> bool:
-    """Whether a job may be beside `own`: not where `own` has limits, nor where another jobmeter measures it."""
+    """Whether a job may be next to `own`: not if `own` has limits, nor if another jobmeter measures it."""
     files = Directory(own)
     limits = [files.text(name) or "max" for name in ("memory.max", "memory.high", "cpu.max")]
     files.close()
@@ -113,12 +113,12 @@ def _may_leave(own: str) -> bool:
 
 
 def _leaf(parent: str) -> str:
-    """Where this process goes when it steps down in `parent`."""
+    """The child group that this process moves to when it steps down from `parent`."""
     return f"{parent}/{PREFIX}{os.getpid()}-meter"
 
 
 def _step_down(own: str, name: str) -> GroupV2 | None:
-    """Move this process into a leaf of `own`, so that `own` may have groups with controllers."""
+    """Move this process to a leaf below `own`, so that `own` may enable controllers, and make the job's group."""
     leaf = _leaf(own)
     try:
         os.mkdir(leaf)
@@ -138,7 +138,7 @@ def _step_down(own: str, name: str) -> GroupV2 | None:
 
 
 def _step_up(leaf: str, own: str) -> None:
-    """Move this process back to `own`, unless it has another job there, which needs its controllers."""
+    """Move this process back to `own`, unless another of its jobs has a group there and needs the controllers."""
     with contextlib.suppress(OSError):
         mine = f"{PREFIX}{os.getpid()}-"
         if [name for name in os.listdir(own) if name.startswith(mine)] != [os.path.basename(leaf)]:
@@ -161,7 +161,7 @@ class GroupV2:
     version = 2
 
     def __init__(self, path: str, origin: str, held: int | None = None) -> None:
-        """`held` is a descriptor that shows that the group is in use (`make_held`)."""
+        """`held` is the descriptor that locks the group: it shows that it is in use (`make_held`)."""
         self.path = path
         self._held = held
         self._origin = origin
@@ -197,7 +197,7 @@ class GroupV2:
         return self._files.sum_of_sizes("hugetlb.", ".current")
 
     def hugetlb_peak(self) -> int | None:
-        return None  # v2 has none
+        return None  # v2 has no such file
 
     def cpu(self) -> Cpu | None:
         stat = self._files.table("cpu.stat")
@@ -231,16 +231,16 @@ class GroupV2:
 
     def limit_memory(self, limit: int) -> None:
         write_text(f"{self.path}/memory.max", str(limit))
-        with contextlib.suppress(OSError):  # only there with swap
+        with contextlib.suppress(OSError):  # the file exists only with swap
             write_text(f"{self.path}/memory.swap.max", "0")
-        with contextlib.suppress(OSError):  # Linux 4.19: one goes, all go
+        with contextlib.suppress(OSError):  # Linux 4.19: an OOM kill ends the whole group
             write_text(f"{self.path}/memory.oom.group", "1")
 
     def limit_cpus(self, cpus: float) -> None:
         write_text(f"{self.path}/cpu.max", f"{round(cpus * _CPU_PERIOD_US)} {_CPU_PERIOD_US}")
 
     def missed(self) -> frozenset[str]:
-        return frozenset()  # it is there until it is removed here
+        return frozenset()  # the group exists until `remove`
 
     def close(self) -> None:
         self._files.close()

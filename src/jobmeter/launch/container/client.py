@@ -1,6 +1,6 @@
 """The connection to a container runtime: finding it, opening it, and its errors in one line.
 
-The only module that knows the package `docker`, which speaks to Docker and, through its compatible
+The only module that uses the package `docker`, which connects to Docker and, through its compatible
 socket, to Podman.
 """
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 DOCKER_ADDRESS = "unix:///var/run/docker.sock"
 _NOT_FOUND = 404
 _ANSWER = 20
-"""Seconds in which a container runtime must answer the first questions. One that is frozen accepts connections."""
+"""Seconds in which a container runtime must answer the first requests. A frozen one still accepts connections."""
 _WORK = 60
-"""Seconds that a request may take later: to start a container on a busy machine takes long."""
+"""Seconds that later requests may take: starting a container on a busy machine takes long."""
 
 
 def runtime_name(text: str | None) -> str:
@@ -53,7 +53,7 @@ def is_missing(error: LaunchError) -> bool:
 
 
 class Connection:
-    """A connection to a container runtime; `service` is a Podman that was started for it, and ends with it."""
+    """A connection to a container runtime; `service` is a Podman service started for it, which ends with it."""
 
     def __init__(self, api: APIClient, address: str, service: PodmanService | None = None) -> None:
         self.api = api
@@ -65,7 +65,7 @@ class Connection:
         return self.address.startswith("unix://")
 
     def is_answering(self) -> None:
-        """It answered the first questions: from now on requests may take longer."""
+        """Allow requests to take longer from now on: the first ones were answered."""
         self.api.timeout = _WORK
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Connection:
 
 
 def connect(runtime: str) -> Connection:
-    """Connect to Docker, to Podman, or (`auto`) to the first that answers; LaunchError when none does."""
+    """Connect to Docker, to Podman, or (`auto`) to the first that answers. Raises LaunchError if none does."""
     if runtime == "docker":
         return _open(os.environ.get("DOCKER_HOST") or DOCKER_ADDRESS, "Docker")
     if runtime == "podman":
@@ -136,7 +136,7 @@ def translated(name: str, address: str) -> Iterator[None]:
         reason = " ".join(str(error.explanation or error).split())
         raise RequestRefused(_refusal(name, reason), status, reason) from None
     except json.JSONDecodeError:
-        raise  # an empty answer: callers know what it means
+        raise  # an empty answer: callers handle it
     except (DockerException, RequestException, OSError) as error:
         raise RuntimeUnreachable(_absence(name, address, error)) from None
 
@@ -166,7 +166,7 @@ def _absence(name: str, address: str, error: BaseException) -> str:
 
 
 def _os_error(error: BaseException | None) -> OSError | None:
-    """The error of the system behind those of the libraries, which wrap each other, some as an argument."""
+    """The OSError behind the errors of the libraries, which wrap each other, some as an argument; None if not found."""
     visited: list[BaseException] = []
     waiting = [error]
     while waiting:

@@ -1,4 +1,4 @@
-"""The request that makes a container, as the API of Docker takes it and Podman's follows."""
+"""The request that creates a container, in the form of Docker's API, which Podman's API follows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def create_body(
     labels: dict[str, str],
     stdin: bool,
 ) -> dict[str, Any]:
-    """The requirement is a limit. An absent field leaves the choice to the image or the container runtime."""
+    """The body of the request; `requirement` sets limits. Absent fields are left to the image or container runtime."""
     host: dict[str, Any] = {
         # Output is forwarded as it is written; a second copy would only fill the container runtime's disk.
         "LogConfig": {"Type": "none", "Config": {}},
@@ -60,7 +60,7 @@ def _limits(requirement: Requirement) -> dict[str, int]:
     if requirement.cpus is not None:
         limits["NanoCpus"] = round(requirement.cpus * 1e9)
     if requirement.memory_bytes is not None:
-        # Memory and swap together: if this were more than memory, the container would continue in swap.
+        # `MemorySwap` is memory and swap together: if it were more than memory, the container would go on in swap.
         limits |= {"Memory": requirement.memory_bytes, "MemorySwap": requirement.memory_bytes}
     return limits
 

@@ -11,7 +11,7 @@ from jobmeter.model import Requirement
 
 
 def find_container(runtime: ContainerRuntime, name: str) -> dict[str, Any]:
-    """The inspection of the container with this name, id or beginning of one; UsageError when there is none."""
+    """The inspection of the container with this name, id or prefix of an id. Raises UsageError if there is none."""
     try:
         return runtime.inspect(name)
     except RequestRefused as refused:
@@ -22,7 +22,7 @@ def find_container(runtime: ContainerRuntime, name: str) -> dict[str, Any]:
 
 
 def running_container(runtime: ContainerRuntime, name: str) -> dict[str, Any]:
-    """The same for one that runs; UsageError when it does not."""
+    """The same for a container that must run. Raises UsageError if it does not."""
     inspection = find_container(runtime, name)
     state = inspection["State"]
     if not state.get("Running"):
@@ -31,7 +31,7 @@ def running_container(runtime: ContainerRuntime, name: str) -> dict[str, Any]:
 
 
 def limits(inspection: dict[str, Any]) -> Requirement:
-    """What it may use of CPU and memory; container runtimes write 0 for as much as there is."""
+    """The CPU and memory limits of a container; container runtimes write 0 for no limit."""
     host = inspection.get("HostConfig") or {}
     cpus = host.get("NanoCpus", 0) / 1e9
     if not cpus and host.get("CpuQuota", 0) > 0:
@@ -69,5 +69,5 @@ def describe(runtime: ContainerRuntime, inspection: dict[str, Any]) -> dict[str,
 
 
 def _moment(text: str | None) -> str | None:
-    """A time, unless it is in the year 1, which is never."""
+    """The time; None for one in the year 1, which means never."""
     return None if not text or text.startswith("0001") else text

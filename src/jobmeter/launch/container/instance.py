@@ -1,4 +1,4 @@
-"""One container: where it is, which process and which cgroups are its own."""
+"""One container: its container runtime, its first process and its cgroups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobmeter.launch.container.runtime import ContainerRuntime, ContainerState
 
 _LOOK = 0.2
 _LATE = 1.0
-"""Seconds by which a container runtime may note the start of a container later than its end."""
+"""Seconds by which a container runtime may record the start of a container later than its end."""
 
 
 class Container:
@@ -37,7 +37,7 @@ class Container:
         return stats if stats is None or self._has_own_group else stats.of_network()
 
     def remove(self, patience: float = 0.0) -> None:
-        """Remove it, running or not. LaunchError when that fails for `patience` seconds."""
+        """Remove it, running or not. Raises LaunchError if it is refused, or unanswered for `patience` seconds."""
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -48,9 +48,9 @@ class Container:
             time.sleep(_LOOK)
 
     def visible_pid(self, state: ContainerState, machine: Machine) -> int:
-        """Its first process, if it is visible here; else 0.
+        """The pid of its first process, if that is visible here; else 0.
 
-        A container runtime may be in a virtual machine, or outside the namespace this process is in: then the number
+        A container runtime may be in a virtual machine, or outside the pid namespace of this process: then the pid that
         it reports belongs to another process here.
         """
         if not state.pid or not self.runtime.is_local:
@@ -60,12 +60,13 @@ class Container:
                 return state.pid
         except OSError:
             return 0
-        # Rootless: in a cgroup of its caller. Podman reports the figures of that, or of the whole machine, as its own.
+        # A rootless container is in a cgroup of its caller. Podman reports the figures of that cgroup, or of the whole
+        # machine, as the container's.
         self._has_own_group = False
         return state.pid if _is_first(machine, state.pid) else 0
 
     def first_process(self, parent: ParentGroup, machine: Machine) -> int:
-        """The same from the group made above it, without a request to the container runtime; 0 when unknown."""
+        """The same, from the cgroup below `parent`, without a request to the container runtime; 0 if unknown."""
         try:
             return next((pid for pid in self._own_group(parent).processes() if _is_first(machine, pid)), 0)
         except OSError:
@@ -75,7 +76,7 @@ class Container:
         return parent.below(f"libpod-{self.id}" if self.runtime.is_podman else self.id)
 
     def group(self, parent: ParentGroup | None, pid: int, machine: Machine) -> ContainerGroup:
-        """Its accounts: of the group made above it and its own; NoData when neither can be read."""
+        """Its cgroup accounts, from `parent` and its own cgroup. Raises NoData if neither can be read."""
         if parent is not None and parent.group.cpu_nanoseconds():
             own = self._own_group(parent)
             helpers = parent.below("conmon") if self.runtime.is_podman else None
@@ -88,7 +89,7 @@ class Container:
 
 
 def _is_first(machine: Machine, pid: int) -> bool:
-    """Whether it is the first process of a namespace of processes below ours."""
+    """Whether it is the first process of a pid namespace below ours."""
     try:
         lines = read_text(f"{machine.proc}/{pid}/status").splitlines()
     except OSError:
@@ -98,9 +99,9 @@ def _is_first(machine: Machine, pid: int) -> bool:
 
 
 def running_seconds(state: ContainerState | None) -> float | None:
-    """How long it ran, by the container runtime's clock; None when that was set in between, or is not known.
+    """How long a container ran, by the container runtime's clock; None if unknown, or if that clock was set in between.
 
-    Of one that ended at once, Podman notes the end first and the start after it.
+    If a container ends at once, Podman records the end first and the start after it.
     """
     if state is None or state.started is None or state.finished is None:
         return None
@@ -109,7 +110,7 @@ def running_seconds(state: ContainerState | None) -> float | None:
 
 
 def monotonic_start(state: ContainerState, requested_at: float) -> float:
-    """When it started, by this process's clock: after the request, also if the container runtime's clock differs."""
+    """The monotonic time of its start: never before the request, even if the container runtime's clock differs."""
     now = time.monotonic()
     if state.started is None:
         return now

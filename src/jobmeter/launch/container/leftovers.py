@@ -31,7 +31,7 @@ def labels(run_id: str, machine: Machine) -> dict[str, str]:
 
 
 def leftovers(runtime: ContainerRuntime, machine: Machine) -> list[ListedContainer]:
-    """The containers whose jobmeter no longer runs; not those made on another machine, where that is unknown."""
+    """The containers whose jobmeter no longer runs; not those made on another machine, for which that is unknown."""
     return [container for container in runtime.labelled(RUN) if _is_left(container.labels, machine)]
 
 
@@ -81,7 +81,7 @@ class Cleanup(NamedTuple):
 
 
 def clean(machine: Machine) -> Cleanup:
-    """Remove what killed runs left, with every container runtime that answers, and their cgroups."""
+    """Remove the containers that killed runs left, in every container runtime that answers, and their cgroups."""
     done = Cleanup([], [], [], [])
     for name in ("docker", "podman"):
         try:
@@ -132,7 +132,7 @@ def _is_left(owner: dict[str, str], machine: Machine) -> bool:
 
 
 def _host(machine: Machine) -> str:
-    """This machine, or the part of it whose processes are visible here."""
+    """Identifies this machine and, where it can be read, the pid namespace of this process."""
     try:
         return f"{os.uname().nodename} {os.readlink(f'{machine.proc}/self/ns/pid')}"
     except OSError:

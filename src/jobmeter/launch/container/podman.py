@@ -17,7 +17,7 @@ _IDLE = "60"
 
 
 def podman_address(*, may_start: bool = False) -> str | None:
-    """Where Podman listens; with `may_start`, `podman` where its service could be started."""
+    """The address of Podman, None if there is none; with `may_start`, `podman` if its service could be started."""
     named = os.environ.get("CONTAINER_HOST")
     if named:
         return named
@@ -50,7 +50,7 @@ class PodmanService:
 
 
 def start_service() -> PodmanService:
-    """Start its service. LaunchError when that is not possible."""
+    """Start Podman's service. Raises LaunchError if that is not possible."""
     program = shutil.which("podman")
     if program is None:
         raise LaunchError("there is no Podman here. Install it, or set its address with CONTAINER_HOST.")
@@ -60,7 +60,7 @@ def start_service() -> PodmanService:
         # In a session of its own: Ctrl-C is for the job, and its container runtime must survive it.
         process = subprocess.Popen(
             [program, "system", "service", f"--time={_IDLE}", f"unix://{socket}"],
-            cwd=folder,  # its conmon leaves a file `oom` where it was started
+            cwd=folder,  # its conmon leaves a file `oom` in the working directory
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -19,7 +19,7 @@ from jobmeter.launch.container.stats import parse_stats
 from jobmeter.model import Requirement
 
 _ONE_SHOT = (1, 41)
-"""The API version from which stats can be had without waiting a second for a second reading."""
+"""The first API version that returns stats without waiting a second for a second reading."""
 _PODMAN_WITH_GPUS = 5
 _PREPARING = re.compile(r"^preparing container \w+ for attach: ")
 """How Podman's message about a container that cannot be started begins."""
@@ -30,7 +30,7 @@ _NOT_EXECUTABLE = ("permission denied", "is a directory")
 
 
 class ContainerState(NamedTuple):
-    """A container as its container runtime sees it; times are seconds since 1970 by that one's clock."""
+    """A container as its container runtime reports it. Times are seconds since 1970 by the clock of the runtime."""
 
     status: str  # created running paused exited dead …
     running: bool
@@ -52,7 +52,7 @@ class ListedContainer(NamedTuple):
 
 
 class ContainerRuntime:
-    """Docker or Podman. Every method raises RuntimeUnreachable without an answer, RequestRefused for an error."""
+    """Docker or Podman. Every method raises RuntimeUnreachable if there is no answer, RequestRefused for an error."""
 
     def __init__(self, connection: container_client.Connection) -> None:
         self._connection = connection
@@ -97,7 +97,7 @@ class ContainerRuntime:
         return None if driver == "cgroupfs" else f"{self.name} leaves cgroups to {driver}"
 
     def image_command(self, image: str, pull: str, notify: Callable[[str], None]) -> list[str]:
-        """The command that the image has of its own; the image is fetched if it is missing and `pull` allows it."""
+        """The default command of the image, which is fetched if it is missing and `pull` allows that."""
         try:
             config = self._request(self._api.inspect_image, image).get("Config") or {}
         except RequestRefused as refused:
@@ -156,21 +156,21 @@ class ContainerRuntime:
         return str(created["Id"])
 
     def attach(self, container: str, command: list[str], *, stdin: bool) -> socket.socket:
-        """A socket with the output of the container, in frames, from its first byte on; what is sent is its input.
+        """A socket that returns the output of the container in frames, from its first byte on, and takes its input.
 
-        Podman looks for the program already here: errors as for `start`.
+        Raises the same errors as `start`, because Podman looks for the program already here.
         """
         streams = {"stdout": 1, "stderr": 1, "stream": 1, "stdin": int(stdin)}
         try:
             stream = self._request(self._api.attach_socket, container, streams)
         except RequestRefused as refused:
             raise start_refused(refused, command) from None
-        # A file over the socket, which shall not read ahead: nothing is sent before the start.
+        # The client may return a file around the socket, which must not read ahead: nothing is sent before the start.
         connection: socket.socket = stream._sock if hasattr(stream, "_sock") else stream
         return connection
 
     def start(self, container: str, command: list[str]) -> None:
-        """Start it; CommandNotFound or CommandNotExecutable when the image has no such program."""
+        """Start it. Raises CommandNotFound or CommandNotExecutable if the image has no such program."""
         try:
             self._request(self._api.start, container)
         except RequestRefused as refused:
@@ -198,7 +198,7 @@ class ContainerRuntime:
         self._request(self._api.wait, container)
 
     def kill(self, container: str, number: int) -> None:
-        """Send a signal to its first process; one that has ended is no error."""
+        """Send a signal to its first process; no error if that has ended."""
         try:
             self._request(self._api.kill, container, number)
         except RequestRefused as refused:
@@ -206,7 +206,7 @@ class ContainerRuntime:
                 raise
 
     def resume(self, container: str) -> None:
-        """Resume one that is paused; one that is not is no error."""
+        """Resume a paused container; no error if it is not paused."""
         try:
             self._request(self._api.unpause, container)
         except RequestRefused as refused:
@@ -214,7 +214,7 @@ class ContainerRuntime:
                 raise
 
     def stats(self, container: str) -> ContainerStats | None:
-        """Its figures by now; None when it does not run."""
+        """The present stats of a container; None if it does not run."""
         options = {"one_shot": True} if self._one_shot else {}
         try:
             answer = self._request(self._api.stats, container, stream=False, **options)
@@ -227,7 +227,7 @@ class ContainerRuntime:
         return parse_stats(answer)
 
     def remove(self, container: str) -> None:
-        """Remove it, running or not, with the volumes that have no name; one that was removed already is no error."""
+        """Remove it, running or not, with its volumes that have no name; no error if it was already removed."""
         try:
             self._request(self._api.remove_container, container, force=True, v=True)
         except RequestRefused as refused:
@@ -254,7 +254,7 @@ class ContainerRuntime:
 
 
 def open_runtime(name: str) -> ContainerRuntime:
-    """Docker, Podman, or with `auto` the first that answers. LaunchError, with what to do, when there is none."""
+    """Docker, Podman, or with `auto` the first that answers. Raises LaunchError, with what to do, if there is none."""
     connection = container_client.connect(name)
     try:
         return ContainerRuntime(connection)
@@ -264,7 +264,7 @@ def open_runtime(name: str) -> ContainerRuntime:
 
 
 def start_refused(refused: RequestRefused, command: list[str]) -> JobmeterError:
-    """The right error for a container that was not started: the program's fault, or not."""
+    """The error for a container that was not started, because of its program or for another reason."""
     reason = _PREPARING.sub("", refused.reason)
     named = _PROGRAM.search(reason)
     # An entry point is a program too, and may be the one that is missing.
@@ -280,7 +280,7 @@ def start_refused(refused: RequestRefused, command: list[str]) -> JobmeterError:
 
 
 def _seconds(text: object) -> float | None:
-    """Seconds since 1970 of `2026-11-15T23:27:21.014561708Z`; None for the year 1, which is never."""
+    """Seconds since 1970 of `2026-11-15T23:27:21.014561708Z`; None for the year 1, which means never."""
     from datetime import datetime
 
     if not isinstance(text, str) or text.startswith("0001"):

@@ -26,14 +26,14 @@ class Mount(NamedTuple):
 
 
 class Gpus(NamedTuple):
-    """Some number of GPUs (-1: all), or those with these ids."""
+    """A number of GPUs (-1: all), or the GPUs with these ids."""
 
     number: int
     ids: tuple[str, ...] = ()
 
 
 class ContainerOptions(NamedTuple):
-    """An image and how to make a container of it. Paths and names are the container's, but for `mounts`."""
+    """An image and how to make a container of it. Paths and names are those in the container, except in `mounts`."""
 
     image: str
     engine: str = "auto"
@@ -87,7 +87,7 @@ def parse_gpus(text: str) -> Gpus:
 
 
 def check(options: ContainerOptions) -> None:
-    """UsageError for options that no container runtime accepts."""
+    """Raise UsageError for options that no container runtime accepts."""
     if not options.image or options.image.startswith("-"):
         raise UsageError(f"--container: {options.image!r} is not the name of an image")
     if options.engine not in RUNTIMES:
@@ -97,14 +97,14 @@ def check(options: ContainerOptions) -> None:
 
 
 def check_mounts(options: ContainerOptions) -> None:
-    """UsageError for a source that is not on this machine; Docker would make a directory there, owned by root."""
+    """Raise UsageError if a source is not on this machine: Docker would create it as a directory, owned by root."""
     for mount in options.mounts:
         if not mount.is_volume and not os.path.lexists(mount.source):
             raise UsageError(f"--mount: {mount.source}: there is no such file or directory on this machine")
 
 
 def plain_options(options: ContainerOptions) -> dict[str, Any]:
-    """The options as JSON has them; `options_from` is the way back."""
+    """The options as plain JSON values; `options_from` converts them back."""
     fields = options._asdict()
     fields["mounts"] = [mount._asdict() for mount in options.mounts]
     fields["gpus"] = None if options.gpus is None else {"number": options.gpus.number, "ids": list(options.gpus.ids)}
@@ -112,7 +112,7 @@ def plain_options(options: ContainerOptions) -> dict[str, Any]:
 
 
 def options_from(fields: Mapping[str, Any]) -> ContainerOptions:
-    """The options that `plain_options` made these fields of."""
+    """The options from the fields that `plain_options` returned."""
     gpus = fields.get("gpus")
     return ContainerOptions(
         **{

@@ -1,4 +1,4 @@
-"""The stats of a container as Docker and Podman answer them, in one form."""
+"""Parses the stats of a container, which Docker and Podman return, into one form."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from jobmeter.collectors.container import ContainerStats
 
 _NEVER = "0001-01-01"
-"""How the time of an answer begins that Docker gives of a container which does not run."""
+"""In Docker's answer for a container that does not run, the time begins with this."""
 
 
 def parse_stats(answer: dict[str, Any]) -> ContainerStats | None:
-    """One answer as numbers in base units; None for that of a container that ended, which is all zeros.
+    """One answer as numbers in base units; None if it is all zeros, because the container has ended.
 
     Podman has no `max_usage` and no list of processes; cgroup v2 has no `max_usage` either, and
     writes `read` where v1 writes `Read`. With the network of the host, or none, there are no `networks`.
@@ -42,7 +42,7 @@ def _sum(networks: list[dict[str, Any]], field: str) -> int | None:
 
 
 def _blocks(answer: dict[str, Any], operation: str) -> int | None:
-    """Bytes over all devices. An empty list is no device that was used, or no accounting: unknown."""
+    """Bytes over all devices. None for an empty list: no device was used, or there is no accounting."""
     entries = (answer.get("blkio_stats") or {}).get("io_service_bytes_recursive")
     if not entries:
         return None

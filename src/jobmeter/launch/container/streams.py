@@ -1,4 +1,4 @@
-"""Relays the output of a container to where that of a command would go, byte for byte, and input to it."""
+"""Relays the output of a container, byte for byte, to where a command's would go, and relays input to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobmeter.launch.capture import write_all
 from jobmeter.launch.spawn import Streams
 
 _HEADER = 8
-"""Bytes before each piece of output: which stream it is of, three zeros, and its length."""
+"""Bytes of the header before each piece of output: number of the stream, three zeros, length of the piece."""
 _CHUNK = 65536
 _LOOK = 0.05
 
@@ -30,7 +30,7 @@ def can_be_input(descriptor: int) -> bool:
 
 
 def input_of(streams: Streams | None) -> int | None:
-    """The descriptor that a job's input comes from, if there is any for it; None for `streams` is jobmeter's own."""
+    """The descriptor of the job's input; None if there is nothing to forward. `streams` None: jobmeter's own."""
     descriptor = (streams.redirected if streams else {}).get(0, 0)
     return descriptor if can_be_input(descriptor) else None
 
@@ -38,7 +38,7 @@ def input_of(streams: Streams | None) -> int | None:
 def open_relay(
     connection: socket.socket, streams: Streams | None, stdin: int | None, on_closed: Callable[[], None]
 ) -> StreamRelay:
-    """A relay to where the job's output goes, with its own descriptors."""
+    """A relay to where the job's output goes, with duplicates of the descriptors."""
     redirected = streams.redirected if streams else {}
     return StreamRelay(
         connection,
@@ -58,7 +58,7 @@ def _duplicate(descriptor: int) -> int:
 
 
 class StreamRelay:
-    """Copies the output of `connection` until its end, in one thread, and its input in another."""
+    """Copies the output from `connection` until its end, in one thread, and the input to it in another."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class StreamRelay:
         self._outputs = (stdout, stderr)
         self._input = stdin
         self._on_closed = on_closed
-        self._listens_since: float | None = None  # None while it waits for a reader, not for the container runtime
+        self._listens_since: float | None = None  # when it began to wait for the container runtime; None: it does not
         self._hurried = False
         self._wake_read, self._wake_write = os.pipe()
         connection.settimeout(None)
@@ -90,7 +90,7 @@ class StreamRelay:
             thread.start()
 
     def hurry(self) -> None:
-        """The job is being ended: wait for a slow reader no longer than for the container runtime."""
+        """Wait for a slow reader no longer than for the container runtime: the job is being ended."""
         self._hurried = True
 
     def finish(self, patience: float) -> None:
@@ -144,7 +144,7 @@ class StreamRelay:
                 self._write(header[0], data)
 
     def _receive(self, count: int, *, whole: bool = True) -> bytes:
-        """`count` bytes, or with `whole` false those that are there; none at the end."""
+        """Receive `count` bytes; with `whole` false, up to `count` that are available. Empty at the end."""
         data = b""
         while len(data) < count:
             self._listens_since = time.monotonic()
@@ -172,7 +172,7 @@ class StreamRelay:
             self._on_closed()
 
     def _pass_input(self, source: int) -> None:
-        """Until the end of the input, which is passed on, or that of the container."""
+        """Copy until the end of the input, which is passed on, or the end of the container."""
         poll = select.poll()
         poll.register(source, select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
@@ -187,4 +187,4 @@ class StreamRelay:
                     return
                 self._connection.sendall(data)
         except OSError:
-            return  # it accepts no more input
+            return  # the container accepts no more input

@@ -58,7 +58,7 @@ class ContainerSupervisor:
         self._time_limit_ends = None if time_limit is None else time.monotonic() + time_limit
         self._kill_at: float | None = None
         self._forwarded: dict[int, float] = {}  # signal → when it was last forwarded
-        self._stands_for: int | None = None  # the signal that SIGKILL was sent instead of
+        self._stands_for: int | None = None  # the signal in place of which SIGKILL was sent
         self._sent_to: tuple[int, tuple[int, int]] | None = None  # a signal, and the program that got it
         self._sent_at = self._look_at = 0.0
         self._killed = False
@@ -80,7 +80,7 @@ class ContainerSupervisor:
         return None
 
     def _wait_for_runtime(self) -> None:
-        """Without a pidfd: the container runtime reports the end, unless it is away for long."""
+        """Without a pidfd: wait until the container runtime reports the end, or is unreachable for too long."""
         gone_since: float | None = None
         while not self._closed:
             try:
@@ -97,9 +97,9 @@ class ContainerSupervisor:
         self._wake()
 
     def wait(self) -> None:
-        """Return when the container has ended and its state is known, or the container runtime is away for too long.
+        """Return when the container has ended and its state is known, or the container runtime is unreachable for long.
 
-        Also when it is `abandoned`, and keeps running.
+        Also returns after `abandon`, when the container keeps running.
         """
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
@@ -140,7 +140,7 @@ class ContainerSupervisor:
                 self._send_after_exec(*self._sent_to)
 
     def _learn_state(self) -> None:
-        """Poll the container runtime until it reports the end. One that restarts takes a while."""
+        """Poll the container runtime until it reports the end, which takes a while if it restarts."""
         deadline = time.monotonic() + _RUNTIME_PATIENCE
         while time.monotonic() < deadline:
             try:
@@ -173,7 +173,7 @@ class ContainerSupervisor:
                 self.ended_by = self.ended_by or Status.CANCELLED
 
     def end(self, reason: Status, *, at_once: bool = False) -> None:
-        """End the container, because of `reason`; `at_once` without SIGTERM and time to end by itself."""
+        """End the container, because of `reason`; `at_once`: by SIGKILL, without SIGTERM and a grace period."""
         with self._lock:
             self.ended_by = self.ended_by or reason
             if at_once or not self._heeds_sigterm:
@@ -189,9 +189,9 @@ class ContainerSupervisor:
         self._wake()
 
     def receive(self, number: int, from_terminal: bool) -> None:
-        """Forward a signal to the first process; also one from the terminal, to which a container does not belong.
+        """Forward a signal to the first process, also from the terminal: a container is not attached to the terminal.
 
-        A container that ignores one which should end it is killed when that is sent again.
+        A container that ignores a signal which should end it is killed when the signal comes again.
         """
         with self._lock:
             if number == getattr(signal, "SIGWINCH", None):
@@ -207,20 +207,20 @@ class ContainerSupervisor:
                 self._send_ending(number)
 
     def nobody_reads(self) -> None:
-        """Its output has no reader any more: end it as SIGPIPE would end a command."""
+        """End the container as SIGPIPE would end a command: its output has no reader any more."""
         with self._lock:
             self._stands_for = self._stands_for or signal.SIGPIPE
-            # Not here: the caller reads the output, and Docker handles no signal while it waits for a reader.
+            # Do not kill it here: the caller must read on, as Docker handles no signal while it waits for a reader.
             self._kill_at = time.monotonic()
             self._wake()
 
     def _send_ending(self, number: int) -> None:
         """Send a signal that would end a command.
 
-        The kernel drops signals that the first process of a container does not handle. What would have
-        ended as a command ends as a container too.
+        The kernel drops signals that the first process of a container does not handle. If such a signal would
+        have ended a command, the container is killed.
         """
-        program = self._program()  # before it is judged and gets the signal: it may execute another at any moment
+        program = self._program()  # before check and signal: it may execute another program at any moment
         if self._leaves_to_default(number):
             self._stands_for = self._stands_for or number
             self._kill()
@@ -232,7 +232,7 @@ class ContainerSupervisor:
                 self._wake()
 
     def _send_after_exec(self, number: int, program: tuple[int, int]) -> None:
-        """Send a signal again to the command, if it was the container runtime's own first program that got it."""
+        """Send a signal again, to the command, if the container runtime's own program got it, before the exec."""
         self._look_at = time.monotonic() + _LOOK_FOR_EXEC
         if (present := self._program()) is None or self._look_at > self._sent_at + GRACE:
             self._sent_to = None
@@ -241,7 +241,7 @@ class ContainerSupervisor:
             self._send_ending(number)
 
     def _program(self) -> tuple[int, int] | None:
-        """What identifies the program that the first process runs; None when that cannot be seen."""
+        """Device and inode of the program that the first process runs; None if they cannot be read."""
         try:
             program = os.stat(f"{self._machine.proc}/{self._pid}/exe")
         except OSError:
@@ -249,7 +249,7 @@ class ContainerSupervisor:
         return program.st_dev, program.st_ino
 
     def _kill(self) -> None:
-        """Kill it, and again until it has ended: one that is paused ends only once it is resumed."""
+        """Send SIGKILL, and again until the container has ended: a paused one ends only once it is resumed."""
         self._send(signal.SIGKILL)
         if self._killed and not self._ended.is_set():
             with contextlib.suppress(RuntimeUnreachable, RequestRefused):
@@ -259,9 +259,9 @@ class ContainerSupervisor:
         self._wake()
 
     def _leaves_to_default(self, number: int) -> bool:
-        """Whether it neither handles, ignores nor blocks the signal, nor waits for it, as tini and dumb-init do.
+        """Whether the first process neither handles, ignores nor blocks the signal, nor waits for it (tini, dumb-init).
 
-        What a process waits for just now does not show as blocked; where it waits, root may see.
+        A signal that a process is waiting for does not show as blocked; `wchan`, which root may read, shows the wait.
         """
         if not self._pid:
             return False
@@ -284,7 +284,7 @@ class ContainerSupervisor:
                 self._pidfd.send(number)
                 return
         except OSError:
-            pass  # not our process: its container runtime may
+            pass  # we may not signal this process: the container runtime may
         with contextlib.suppress(RuntimeUnreachable, RequestRefused):
             self._runtime.kill(self._container, number)
 

@@ -14,7 +14,7 @@ from jobmeter.report.bench.text import figure_text, range_text, summary_table
 
 
 def markdown(result: BenchResult) -> str:
-    """A table of medians with their intervals, a variant a row."""
+    """A table of medians with their intervals, one row per variant."""
     columns, rows = summary_table(result)
     headings = [column.name for column in columns]
     spreads = [variant.spreads() for variant in result.variants]
@@ -41,7 +41,7 @@ def as_json(result: BenchResult) -> str:
 
 
 def csv(result: BenchResult) -> str:
-    """A variant a row, numbers in base units; what was not measured is empty."""
+    """One row per variant, numbers in base units; what was not measured is empty."""
     file = StringIO()
     writer = CsvWriter(file)
     names = list(dict.fromkeys(name for variant in result.variants for name in variant.parameters))
@@ -82,7 +82,7 @@ def _cell(value: float | None) -> object:
 
 
 def page(result: BenchResult) -> str:
-    from jobmeter.report.bench.page import bench_page  # by those who want one
+    from jobmeter.report.bench.page import bench_page  # late: only if a page is wanted
 
     return bench_page(result)
 
@@ -91,5 +91,5 @@ FORMATS: dict[str, Callable[[BenchResult], str]] = {".md": markdown, ".json": as
 
 
 def format_of(path: str) -> Callable[[BenchResult], str] | None:
-    """What writes a file of this name; None: its extension is not known."""
+    """The function that renders a file of this name; None if its extension is not known."""
     return FORMATS.get(os.path.splitext(path)[1].lower())

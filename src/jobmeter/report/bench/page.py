@@ -58,7 +58,7 @@ def _table_row(variant: VariantResult, row: Sequence[str]) -> str:
 
 
 def _is_worth_a_plot(result: BenchResult, measure: Measure) -> bool:
-    """Whether any run has more than nothing of it: most programs neither read nor write."""
+    """Whether the figure is above 0 in any run: most programs neither read nor write."""
     return any(
         run.figures[measure.key].value
         for variant in result.variants
@@ -120,7 +120,7 @@ def _speed_ups(result: BenchResult) -> str:
 
 
 def _ideal(scaling: Scaling) -> float | None:
-    """The speed-up of workers that do not wait for each other."""
+    """The speed-up if workers did not wait for each other; None if it is not known."""
     return scaling.speed_up / scaling.efficiency if scaling.efficiency else None
 
 
@@ -142,7 +142,7 @@ def _percent(share: float) -> str:
 
 
 def axis_end(most: float, unit: str) -> float:
-    """A round number at or above the largest value, in the unit that it is shown in."""
+    """A number at or above the largest value that is round in the unit that it is shown in."""
     if most <= 0:
         return 1.0
     divisor, _ = scale(most, unit)

@@ -39,14 +39,14 @@ def percent_text(share: float) -> str:
 
 
 def layout_of(variant: VariantResult, width: int | None = None) -> Layout:
-    """The table of one variant, as wide as there is room."""
+    """The table of one variant, laid out for this width."""
     spreads = variant.spreads()
     rows = [_row(spreads[measure.key], measure) for measure in BENCH_MEASURES if measure.key in spreads]
     return lay_out(_COLUMNS, rows, None if width is None else width - len(_INDENT))
 
 
 def variant_lines(variant: VariantResult, width: int | None = None) -> list[str]:
-    """One variant: its name, its figures, and what is odd about its runs."""
+    """One variant: its name, its figures, and remarks on its runs."""
     runs = len(variant.runs)
     command = "" if variant.name == variant.command else f": {variant.command}"
     return [
@@ -67,11 +67,11 @@ def _row(spread: Spread, measure: Measure) -> list[str]:
 
 
 def remarks(variant: VariantResult) -> list[str]:
-    """What a reader of the figures must know."""
+    """What a reader of the figures must know: failed runs, too few runs, outliers."""
     lines = []
     runs = len(variant.runs)
     if variant.failed:
-        lines.append(f"{variant.failed} of {runs} runs failed, and count all the same")
+        lines.append(f"{variant.failed} of {runs} runs failed; their figures are included")
     if all(spread.interval is None for spread in variant.spreads().values()):
         lines.append("too few runs for an interval: it takes 6")
     for measure in BENCH_MEASURES:
@@ -112,7 +112,7 @@ def summary_table(result: BenchResult) -> tuple[list[Column], list[list[str]]]:
 
 
 def verdict_lines(verdict: BenchVerdict, baseline: str, tolerance: float) -> list[str]:
-    """What became of a comparison with a baseline."""
+    """The result of a comparison with a baseline."""
     several = len({each.variant for each in verdict.judged}) > 1
     lines = [_judged_text(each, several=several) for each in verdict.judged]
     lines += [f"{each.variant}: {each.measure.name} cannot be compared: {each.why}" for each in verdict.not_compared]
@@ -128,7 +128,10 @@ def verdict_lines(verdict: BenchVerdict, baseline: str, tolerance: float) -> lis
 def _judged_text(judged: Judged, *, several: bool) -> str:
     words = in_words(judged.difference)
     if judged.difference.verdict == "regression" and not judged.is_regression:
-        words = words.removesuffix(": a regression") + ": of so many figures, one may be so by chance; use more --runs"
+        words = (
+            words.removesuffix(": a regression")
+            + ": not significant, given how many figures are compared; use more --runs"
+        )
     return f"{judged.variant}: {words}" if several else words
 
 

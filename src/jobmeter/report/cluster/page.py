@@ -1,4 +1,4 @@
-"""The page of a cluster: what was reserved and what was used on one axis, for all nodes and for each."""
+"""The page of a cluster: what was reserved and what was used on one axis, for all nodes together and for each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _ALL = "all nodes"
 _AXIS = "Filled: really used. Dashed: reserved. The long line: what there is."
 _IN_SIGHT = 0.2
-"""Share of the capacity below which the curves would be a line at the bottom, were the capacity drawn."""
+"""Share of the capacity that curves must reach for it to be drawn: else they would be a flat line at the bottom."""
 _MACHINE = "Used is that of its whole machine."
 _PROCESSES = "Used is that of the node's own processes: it has not all of its machine."
 
@@ -40,7 +40,7 @@ class _Panel(NamedTuple):
     used: str
     reserved: str | None = None
     capacity: str | None = None
-    times: float = 1.0  # from the unit of the values to that of the axis
+    times: float = 1.0  # factor from the unit of the values to that of the axis
     used_name: str = "used"
     reserved_name: str = "reserved"
     is_rate: bool = False
@@ -59,7 +59,7 @@ _PANELS = (
 
 
 def cluster_page(report: ClusterReport, history: History) -> str:
-    """The whole file."""
+    """The page, as the text of one HTML file."""
     whole = [(each.seconds, cluster_values(each, history.nodes)) for each in history.samples]
     runs = [_drawn(_ALL, _ALL, whole)]
     for node in history.nodes.values():
@@ -152,7 +152,7 @@ def _drawn(run: str, label: str, points: Sequence[tuple[float, Values]]) -> dict
 
 
 def _panel(number: int, panel: _Panel, points: Sequence[tuple[float, Values]]) -> dict[str, Any] | None:
-    """None when nothing is known of it, or nothing ever happened."""
+    """The data of one panel for one chart; None if nothing is known for it, or all values are 0."""
 
     def line(key: str) -> list[float | None]:
         return [_scaled(values, key, panel.times) for _, values in points]

@@ -50,7 +50,7 @@ TASK_COLUMNS = (
     Column("uses", "count", essential=True),
     Column("memory", "bytes"),
 )
-"""The last three are of each; `requests` and `uses` are CPUs."""
+"""The last three are per task; `requests` and `uses` are CPUs."""
 _MOST_TASKS = 10
 
 
@@ -64,13 +64,13 @@ def title(report: ClusterReport) -> str:
 
 
 def node_rows(report: ClusterReport) -> list[list[str]]:
-    """A row a node, and below them all together."""
+    """One row per node, and a last one for all nodes together."""
     rows = [[node["name"] + _gone(node), *_cells(node["figures"])] for node in report["nodes"]]
     return [*rows, ["all", *_cells(report["cluster"])]] if len(rows) > 1 else rows
 
 
 def shown_columns(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tuple[list[Column], list[list[str]]]:
-    """The columns of which something is known, and the rows with these alone."""
+    """The columns that are essential or have a value, and the rows with only these columns."""
     shown = [at for at, column in enumerate(columns) if column.essential or any(row[at] for row in rows)]
     return [columns[at] for at in shown], [[row[at] for at in shown] for row in rows]
 
@@ -138,18 +138,19 @@ def summary_lines(report: ClusterReport) -> list[str]:
 
 
 def section_lines(report: ClusterReport, width: int | None) -> list[str]:
-    """The whole of it as a part of other text."""
+    """The whole report as a part of other text."""
     columns, rows = shown_columns(NODE_COLUMNS, node_rows(report))
     table = fitted_lines(columns, rows, width and width - 2, "the page has all")
     return [title(report), *table, *summary_lines(report), *map(finding_text, report["findings"])]
 
 
 def finding_text(finding: FindingReport) -> str:
-    """`seen, for how long. What to do: what that would bring.`"""
+    """`seen, for how long. What to do: what that would bring.` Without the last part if the effect is empty."""
     where = f"{finding['subject']}: " if finding["subject"].startswith("node ") else ""
+    effect = f": {finding['effect']}" if finding["effect"] else ""
     return (
         f"{finding['severity']}: {where}{finding['seen']}, for {text(round(finding['seconds'], 1), 'seconds')}. "
-        f"{_sentence(finding['action'])}: {finding['effect']}."
+        f"{_sentence(finding['action'])}{effect}."
     )
 
 

@@ -1,4 +1,4 @@
-"""The graph of a workflow as a drawing: boxes in columns, a level each, and lines from what is waited for. Pure."""
+"""The graph of a workflow as a drawing: boxes in columns, one level each, and lines to the boxes that wait. Pure."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ LOOKS = {
     Status.TIMEOUT: "bad",
     Status.KILLED: "bad",
 }
-"""Status → the class it is drawn in."""
+"""Status → the CSS class it is drawn in."""
 _WORST_FIRST = ("bad", "held", "busy", "idle", "good")
 
 
 class Box(NamedTuple):
-    """A job, or a sweep as one."""
+    """A job, or all jobs of a sweep."""
 
-    name: str  # no two have the same
+    name: str  # unique
     jobs: int
     level: int
-    after: tuple[str, ...]  # the names of those it waits for
+    after: tuple[str, ...]  # the names of the boxes that it waits for
     requested: str  # its requirement, in words
     tooltip: str  # shown when the pointer is on it
-    statuses: Mapping[str, int] = {}  # status → how many of its jobs have it; empty when it was not run
+    statuses: Mapping[str, int] = {}  # status → how many of its jobs have it; empty if the workflow was not run
 
 
 def svg(boxes: Sequence[Box]) -> str:
@@ -81,7 +81,7 @@ def step_list(boxes: Sequence[Box]) -> str:
 
 
 class _Paper:
-    """From places to pixels."""
+    """Converts places to pixels."""
 
     def __init__(self, layout: Layout, lines: int) -> None:
         self.box_height = lines * _LINE + 14
@@ -108,7 +108,7 @@ def _line(route: Route, layout: Layout, page: _Paper) -> str:
     path = f"M{x:.0f} {y:.1f}"
     for place in (*route.through, end):
         to_x, to_y = page.left(place), page.middle(place)
-        # A line that leads back leaves its box to the right all the same, and comes in from the left.
+        # A line to an earlier column leaves its box on the right, too, and reaches the other box from the left.
         bend = (to_x - x) / 2 if to_x > x else _GAP
         path += f"C{x + bend:.0f} {y:.1f} {to_x - bend:.0f} {to_y:.1f} {to_x:.0f} {to_y:.1f}"
         x, y = page.right(place), to_y
@@ -130,7 +130,7 @@ def _box(box: Box, place: GridCell, page: _Paper) -> str:
         lines.append(f'<text class="{kind}" x="10" y="{_FIRST + number * _LINE}">{cut}</text>')
     return (
         f'<g class="node"><title>{escape(box.tooltip)}</title>{behind if box.jobs > 1 else ""}'
-        # An <svg> of its own cuts off what is too long for the box, in whatever letters.
+        # A nested <svg> cuts off text that is too long for the box, in any script.
         f'<svg x="{x:.0f}" y="{y:.1f}" width="{_WIDTH}" height="{height}">'
         f'<rect class="box {look}" x="1" y="1" width="{_WIDTH - 2}" height="{height - 2}" rx="6"/>'
         f"{''.join(lines)}{_shares(box, height)}</svg></g>"

@@ -1,7 +1,7 @@
-"""Where the boxes of a graph stand: in columns, one a level, so that lines are short and cross rarely.
+"""Place the boxes of a graph in columns, one per level, so that lines are short and rarely cross.
 
-Pure: levels and edges in, places out. An edge over several levels passes through a place of its own in each
-level between, which the edges that come from the same box share.
+Pure functions: levels and edges in, places out. An edge over several levels passes through one place in each level
+between; all edges from the same box share these places.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import NamedTuple, Union
 
 _ROUNDS = 12
 _THIN = 0.35
-"""The height that a passing line takes, where a box takes 1."""
+"""The height of a passing line; that of a box is 1."""
 
 _Passing = tuple[str, int]
-"""The place of a line from a box in a level."""
+"""The place where lines from a box pass a column: the name of the box, and the column."""
 _Key = Union[str, _Passing]
 
 
@@ -39,7 +39,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(levels: Mapping[str, int], edges: Sequence[tuple[str, str]]) -> Layout:
-    """The places of boxes with these levels. Edges that lead to the same level or back go straight."""
+    """The places of boxes with these levels. Edges to the same or an earlier level have no places between."""
     rank = {level: column for column, level in enumerate(sorted(set(levels.values())))}
     column_of = {key: rank[level] for key, level in levels.items()}
     columns: list[list[_Key]] = [[] for _ in rank]
@@ -59,14 +59,14 @@ def lay_out(levels: Mapping[str, int], edges: Sequence[tuple[str, str]]) -> Layo
 
 
 class _Links:
-    """Which places of neighbouring columns are joined."""
+    """The connections between places of neighbouring columns."""
 
     def __init__(self) -> None:
         self.left: dict[_Key, list[_Key]] = {}
         self.right: dict[_Key, list[_Key]] = {}
 
     def add(self, columns: list[list[_Key]], start: tuple[str, int], end: tuple[str, int]) -> None:
-        """Join two boxes, with places between them that are added to the columns."""
+        """Connect two boxes, through places that are added to the columns between them."""
         (before, first), (after, last) = start, end
         if last <= first:
             return
@@ -85,12 +85,12 @@ class _Links:
 
 
 def _order(columns: list[list[_Key]], links: _Links) -> None:
-    """Sort every column by where the neighbours of its places are, from the left and from the right in turn."""
+    """Sort the places of every column by the mean position of their neighbours, on the left and the right in turn."""
     for _ in range(_ROUNDS):
         for neighbours, walk in ((links.left, range(1, len(columns))), (links.right, range(len(columns) - 2, -1, -1))):
             for column in walk:
                 other = columns[column - 1 if neighbours is links.left else column + 1]
-                # By share, not by index: a column of two stands beside one of twenty.
+                # By share, not by index: a column of two may be next to one of twenty.
                 shares = {key: (index + 0.5) / len(other) for index, key in enumerate(other)}
                 own = {key: (index + 0.5) / len(columns[column]) for index, key in enumerate(columns[column])}
                 columns[column].sort(key=_mean_of(neighbours, shares, own))
@@ -99,7 +99,7 @@ def _order(columns: list[list[_Key]], links: _Links) -> None:
 def _mean_of(
     neighbours: Mapping[_Key, Sequence[_Key]], at: Mapping[_Key, float], otherwise: Mapping[_Key, float]
 ) -> Callable[[_Key], float]:
-    """Where the neighbours of a place are on average, or the place itself where it has none."""
+    """A function that returns the mean position of the neighbours of a place, or its own position if it has none."""
 
     def mean(key: _Key) -> float:
         there = neighbours.get(key)
@@ -125,7 +125,7 @@ def _rows(columns: list[list[_Key]], links: _Links) -> dict[_Key, float]:
 
 
 def _offsets(column: Sequence[_Key]) -> list[float]:
-    """How far below the first of the column each place is at least."""
+    """The least distance of each place below the first place of the column."""
     offsets, below = [], 0.0
     for number, key in enumerate(column):
         size = 1.0 if isinstance(key, str) else _THIN
@@ -136,9 +136,9 @@ def _offsets(column: Sequence[_Key]) -> list[float]:
 
 
 def _spread(target_rows: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """The places nearest to the targets, by least squares, that keep their order and distances.
+    """The rows nearest to the targets, by least squares, that keep the order and the least distances.
 
-    Less the offsets, places must not fall: those that would are drawn together to their mean.
+    Without the offsets, rows must not decrease: those that would are set to their mean (isotonic regression).
     """
     blocks: list[tuple[float, int]] = []  # sum and count
     for target, offset in zip(target_rows, offsets):

@@ -26,7 +26,7 @@ def graph_html(boxes: Sequence[Box]) -> str:
 
 
 def _legend(boxes: Sequence[Box]) -> str:
-    """The statuses, with their colours and how many jobs have each; empty when it was not run."""
+    """The statuses, with their colours and how many jobs have each; empty if the workflow was not run."""
     counts: Counter[str] = Counter()
     for box in boxes:
         counts.update(box.statuses)

@@ -1,1 +1,1 @@
-"""Pages: HTML files that need nothing else, and what they share: style, charts, the frame around both."""
+"""Pages: HTML files that need no other file, and what they share: style, charts, the frame around both."""

@@ -1,4 +1,4 @@
-"""The frame of every page: style, scripts and data in one file, and no way out of it."""
+"""The frame of every page: style, scripts and data in one file, which loads and sends nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from jobmeter import __version__
 
 _PLOTS = "'unsafe-inline' 'unsafe-eval'"
-"""plotly.js makes functions of texts."""
+"""The script sources of a page with charts: plotly.js compiles functions from strings."""
 
 
 def document(
@@ -19,7 +19,7 @@ def document(
 ) -> str:
     """The whole file. `data` is what the scripts draw: with it the page has plotly.js and `charts.js`.
 
-    `styles` and `scripts` are names of files beside this one.
+    `styles` and `scripts` are names of files in the directory of this module.
     """
     charts = data is not None
     script_source = _PLOTS if charts else "'unsafe-inline'" if scripts else "'none'"
@@ -51,7 +51,7 @@ def tiles(figures: Sequence[tuple[str, str]]) -> str:
 
 
 def json_in_page(value: Any) -> str:
-    """JSON that can stand in a script element, whatever a job is called."""
+    """JSON that is safe in a script element, whatever names it contains."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 

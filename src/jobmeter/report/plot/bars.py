@@ -42,7 +42,7 @@ def bar_values(jobs: Sequence[JobCurves], bars: Bars) -> dict[str, list[float | 
 
 
 def bars_html(jobs: Sequence[JobCurves]) -> str:
-    """Two bars a run, CPU and memory, each to the scale of all runs; empty when nothing was measured or requested."""
+    """Two bars per run, CPU and memory, each on the scale of all runs; empty if nothing was measured or requested."""
     columns = [bar_values(jobs, bars) for bars in BARS]
     if not any(value is not None for column in columns for values in column.values() for value in values):
         return ""

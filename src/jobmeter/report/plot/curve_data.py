@@ -1,6 +1,6 @@
-"""The curves of runs as a page has them: small, so that a page of a thousand runs still opens at once.
+"""The data of curves in a page: small, so that a page of a thousand runs still opens at once.
 
-`charts.js` draws them. Times are seconds since the start; values are of the unit times `by`, with five digits.
+`charts.js` draws them. Times are seconds since the start; values are in multiples of `by` units, with five digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIGITS = 5
 
 
 def run_data(job: JobCurves) -> dict[str, Any]:
-    """One run, for `page.runs`."""
+    """The data of one run, for `page.runs`."""
     started = job.row.get("started")
     data: dict[str, Any] = {"id": job.row["id"], "label": label(job), "panels": list(map(_panel, job.panels))}
     if started:
@@ -51,7 +51,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
 
 
 def _without_repeats(curve: Curve) -> Curve:
-    """The curve without the points between two others of the same value: as steps it is the same."""
+    """The curve without points between two others of the same value: drawn as steps, it looks the same."""
     points = list(zip(curve.mean, curve.peak))
     last = len(points) - 1
     indexes = [n for n in range(len(points)) if n in (0, last) or not points[n - 1] == points[n] == points[n + 1]]
@@ -75,7 +75,7 @@ def _short(value: float) -> float:
 
 
 def sources(job: JobCurves) -> list[tuple[str, str, str]]:
-    """Of each panel its title, the measurement it is drawn from, and what that is."""
+    """For each panel: its title, the key of the measurement it is drawn from, and the help of that measurement."""
     return [(panel.title, panel.curve.key, panel.curve.help) for panel in job.panels]
 
 

@@ -1,4 +1,4 @@
-"""The curves of stored runs, and the page they are drawn on: what commands that plot share."""
+"""The curves of stored runs, and the page they are drawn on: shared by the commands that plot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jobmeter.store import Store
 
 _POINTS = 200_000
-"""In a page: what a browser draws without a pause. They are shared out among the curves."""
+"""Most points in a page, divided among the curves: a browser draws these without a pause."""
 _FEWEST, _MOST = 60, 500
 """Points of a curve: fewer would lose its shape, more cannot be seen."""
 
@@ -38,7 +38,7 @@ def curves_of(store: Store, rows: Sequence[StoredRun], keys: Sequence[str] = ())
 
 
 def write_page(path: str, jobs: Sequence[JobCurves], of_day: bool = False) -> None:
-    """Write one page with all of them. OSError when it cannot be written."""
+    """Write one page with all runs. Raises OSError if it cannot be written."""
     from jobmeter.report.plot.page import page
 
     with open(open_output(path), "w", encoding="utf-8", errors="backslashreplace") as file:

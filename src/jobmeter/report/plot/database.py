@@ -1,7 +1,7 @@
-"""The curves in a portable database: what `export --format sqlite` writes, and a workflow leaves in its directory.
+"""The curves in a portable database, as `export --format sqlite` writes it and a workflow leaves it in its directory.
 
 Any SQLite file with a table or view `job_resource_samples` (job_id, timestamp, cpu_percent, memory_bytes,
-num_processes) will do; what `job_metadata` says of the jobs is used where it is there.
+num_processes) can be read; a table `job_metadata` with further fields of the jobs is used if it exists.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PANELS = {
     "memory_bytes": (MEMORY, "bytes", "Memory in use, the most in each window."),
     "num_processes": (STANDARD[2], "count", "Processes, the most at a time in each window."),
 }
-"""Column of the samples → the panel it is drawn in, its unit and what it is."""
+"""Column of the samples → the panel it is drawn in, its unit and its help."""
 
 
 def is_database(path: str) -> bool:
-    """Whether the file is one of SQLite."""
+    """Whether the file is an SQLite database."""
     try:
         with open(path, "rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -41,9 +41,9 @@ def is_database(path: str) -> bool:
 
 
 def curves_of_database(path: str, job_ids: Sequence[str] = (), most: int = 2000) -> list[JobCurves]:
-    """The curves of the jobs, or of those with these numbers. UsageError when there are none."""
+    """The curves of all jobs, or of those with these numbers. Raises UsageError if there are none."""
     try:
-        # Read only: another program may have it open, and nothing is written beside it.
+        # Read-only: another program may have it open, and no file is written next to it.
         location = f"file:{_quoted(os.path.abspath(path))}?mode=ro"
         with contextlib.closing(sqlite3.connect(location, uri=True)) as database:
             database.row_factory = sqlite3.Row
@@ -72,7 +72,7 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
 
 
 def _runs(database: sqlite3.Connection, columns: set[str]) -> Iterator[tuple[StoredRun, list[JournalWindow]]]:
-    """Each run with its windows: those of a job are apart where the samples name their run."""
+    """Each run with its windows. The runs of one job are separate if the samples name their run (`run_id`)."""
     key = "run_id" if "run_id" in columns else "job_id"
     about = _metadata(database, key)
     rows = database.execute(f"SELECT * FROM job_resource_samples ORDER BY job_id, {key}, timestamp")
@@ -118,7 +118,7 @@ def _run(samples: list[sqlite3.Row], about: dict[str, Any]) -> tuple[StoredRun, 
 
 
 def _fields(about: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a run that are of their type; the database may be of another program."""
+    """The fields of a run whose values have the right type: another program may have written the database."""
     fields = {}
     for name, field in FIELDS.items():
         value = about.get(name)
@@ -144,7 +144,7 @@ def _parsed(name: str, value: Any) -> tuple[Any, bool]:
 
 
 def _seconds(timestamp: Any) -> float:
-    """Seconds since 1970 of a time, or a number of seconds."""
+    """A time as seconds since 1970; a number is taken as it is. Raises UsageError if it is not a time."""
     try:
         return float(timestamp) if isinstance(timestamp, (int, float)) else parse_moment(str(timestamp)).timestamp()
     except ValueError:

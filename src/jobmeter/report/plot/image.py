@@ -1,6 +1,6 @@
-"""The same figures as pictures for papers: SVG, PNG and PDF, by matplotlib.
+"""The plots as pictures for papers: SVG, PNG and PDF, by matplotlib.
 
-Plotly draws in a browser, and its own export (kaleido) needs Chrome. Matplotlib comes with pip alone.
+Plotly draws in a browser, and its own export (kaleido) needs Chrome. Matplotlib needs only pip.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _DPI = 200
 _ON_WHITE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
 _MOST_NAMES = 12
 _MARK_WIDTH = 110
-"""Letters in a line of what is said of a mark."""
+"""Characters in a line of the text of a mark."""
 _FALLBACKS = (
     "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Source Han Sans SC", "WenQuanYi Zen Hei",
     "WenQuanYi Micro Hei", "Droid Sans Fallback", "IPAGothic", "Unifont", "Arial Unicode MS", "PingFang SC",
     "Hiragino Sans", "Apple SD Gothic Neo", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari",
 )  # fmt: skip
-"""Fonts of other scripts: a job may be called anything."""
+"""Fonts of other scripts: the name of a job may be in any script."""
 
 
 def _fonts() -> list[str]:
-    """DejaVu Sans, which comes with matplotlib, and those of the others that are installed."""
+    """DejaVu Sans, which comes with matplotlib, and the fallbacks that are installed."""
     installed = {font.name for font in fontManager.ttflist}
     return ["DejaVu Sans", *(name for name in _FALLBACKS if name in installed)]
 
 
 _STYLE: Any = {
     "font.family": _fonts(),
-    "text.parse_math": False,  # a dollar sign in a name is one
+    "text.parse_math": False,  # a dollar sign in a name does not begin a formula
     "font.size": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -61,7 +61,7 @@ _STYLE: Any = {
 
 
 def pictures(jobs: Sequence[JobCurves], of_day: bool = False) -> dict[str, Figure]:
-    """One picture a run, and of several runs those that compare them; by what is added to the file's name."""
+    """One picture per run, and for several runs those that compare them, by the text to add to the file name."""
     drawn = {job.row["id"] if len(jobs) > 1 else "": job_image(job, of_day) for job in jobs if job.panels}
     if len(jobs) > 1 or not drawn:
         drawn["summary" if len(jobs) > 1 else ""] = summary_image(jobs)
@@ -73,7 +73,7 @@ def pictures(jobs: Sequence[JobCurves], of_day: bool = False) -> dict[str, Figur
 
 @matplotlib.rc_context(_STYLE)
 def write_image(figure: Figure, path: str) -> None:
-    """OSError when it cannot be written."""
+    """Write a figure in the format of the file extension. Raises OSError if it cannot be written."""
     metadata: dict[str, Any] = {"Date": None} if path.endswith(".svg") else {}
     with open(open_output(path), "wb") as file, _any_script():
         figure.savefig(file, format=path.rpartition(".")[2], dpi=_DPI, metadata=metadata)
@@ -81,7 +81,7 @@ def write_image(figure: Figure, path: str) -> None:
 
 @matplotlib.rc_context(_STYLE)
 def write_pdf(figures: Iterable[Figure], path: str) -> None:
-    """All figures in one file, a page each. OSError when it cannot be written."""
+    """Write all figures to one file, one per page. Raises OSError if it cannot be written."""
     from matplotlib.backends.backend_pdf import PdfPages
 
     metadata: Any = {"CreationDate": None, "Title": "jobmeter"}  # without a date, the same runs give the same file
@@ -92,7 +92,7 @@ def write_pdf(figures: Iterable[Figure], path: str) -> None:
 
 @contextlib.contextmanager
 def _any_script() -> Iterator[None]:
-    """A letter that no installed font has is drawn as a box, without a warning."""
+    """Suppress the warning about characters that no installed font has: they are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield
@@ -177,7 +177,7 @@ def _draw_panel(axis: Axes, job: JobCurves, panel: Panel, colour: str, time: Clo
 
 
 def _draw_mark(axis: Axes, job: JobCurves, mark: Mark, divisor: float, time: Clock) -> None:
-    """A point, and its words below the top of the panel, where they fit best."""
+    """Draw a point, and its text at the bottom left of the panel."""
     place: Any = time.place(mark.seconds, job.row["started"])
     axis.plot([place], [mark.value / divisor], "o", color=REQUESTED, markersize=3)
     words = "\n".join(textwrap.wrap(mark.words, _MARK_WIDTH))

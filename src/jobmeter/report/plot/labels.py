@@ -41,7 +41,7 @@ def clock(jobs: Sequence[JobCurves], of_day: bool = False) -> Clock:
 
 
 def check_started(jobs: Sequence[JobCurves]) -> None:
-    """UsageError for a run that cannot be drawn by the time of day."""
+    """Raise UsageError if it is not known when a run started: it cannot be drawn by the time of day."""
     for job in jobs:
         if not job.row.get("started"):
             raise UsageError(f"--clock: it is not known when run {job.row['id']} started")

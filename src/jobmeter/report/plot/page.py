@@ -1,4 +1,4 @@
-"""The page of plots: one HTML file that needs nothing else, now and in ten years."""
+"""The page of plots: one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobmeter.units import text
 _MOST_BARS = 100
 
 _Column = tuple[str, str, str | None]
-"""Heading, field, and unit; None is a text."""
+"""Heading, field, and unit; None: text."""
 _COLUMNS: tuple[_Column, ...] = (
     ("status", "status", None),
     ("wall time", "wall_seconds", "seconds"),
@@ -75,7 +75,7 @@ def _tiles(job: JobCurves, used: Sequence[_Column]) -> str:
 
 
 def _table(jobs: Sequence[JobCurves], used: Sequence[_Column]) -> str:
-    """A row a run; on a narrow screen a card."""
+    """One row per run; on a narrow screen, one card per run."""
     head = "".join(f"<th{_aligned(unit)}>{name}</th>" for name, _, unit in (("run", "", None), *used))
     rows = []
     for job in jobs:
@@ -98,6 +98,9 @@ def _words(value: Any, unit: str | None) -> str:
 
 def _run_line(job: JobCurves) -> str:
     row = job.row
-    parts = [f"run {row['id']}", f"started {row['started'][:19].replace('T', ' ')} UTC", row["status"]]
+    parts = [f"run {row['id']}"]
+    if started := row.get("started"):  # empty in the index if it is not known
+        parts.append(f"started {started[:19].replace('T', ' ')} UTC")
+    parts.append(row["status"])
     parts += [f"{key}={value}" for key, value in row.get("labels", {}).items()]
     return " · ".join(parts)

@@ -18,20 +18,21 @@ from jobmeter.model import Kind
 from jobmeter.report.peaks import job_peak, peak_text
 
 _OFTEN = 0.5
-"""Some sources are read rarely (PSS is costly): one that fills fewer windows than this share makes no curve."""
+"""Some sources are read rarely (PSS is costly): a source needs values in this share of the windows of the source that
+has most, to make a curve."""
 _SHORT = 3
-"""A value stands for the time since the one before it. More windows than this without a value are a gap."""
+"""A value covers the time since the value before it. More windows than this without a value are a gap."""
 _SHORTEST = 0.005
-"""Seconds below which a counter has no rate: clock and counter are read one after the other."""
+"""Seconds. Over less time a counter has no rate: clock and counter are read one after the other."""
 
 
 class Curve(NamedTuple):
-    """One measurement over a run, as steps: a value holds from the moment before it to its own."""
+    """One measurement over a run, as steps: a value holds from the previous time to its own."""
 
     key: str
     unit: str
     help: str
-    rate: bool  # a counter, drawn as what it grew by in a second
+    rate: bool  # a counter, drawn as its growth per second
     times: list[float]  # seconds since the run began
     mean: list[float | None]  # None: a gap
     peak: list[float | None]  # equal to `mean` where only one value is known
@@ -47,7 +48,7 @@ class Curve(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A moment of a curve, and what there is to say of it."""
+    """A moment of a curve, and a text about it."""
 
     seconds: float
     value: float
@@ -59,7 +60,7 @@ class Panel(NamedTuple):
 
     title: str
     curve: Curve
-    number: int  # which of the panels it is, were all of them there
+    number: int  # its index among all headings, also those without a panel
     requested: float | None = None
     mark: Mark | None = None
 
@@ -79,7 +80,7 @@ class Heading(NamedTuple):
     title: str
     keys: tuple[str, ...]  # the first that was measured is drawn, as for the headline figures
     requirement: str | None = None
-    times: float = 1.0  # from the unit of the requirement to that of the curve
+    times: float = 1.0  # factor from the unit of the requirement to that of the curve
 
 
 # rusage reports everything at the end: as a rate it would be a peak that never was.
@@ -116,22 +117,22 @@ def job_curves(row: StoredRun, journal: Journal, keys: Sequence[str] = (), most:
 
 
 def _mark(heading: Heading, journal: Journal) -> Mark | None:
-    """Of memory, who held it at its peak."""
+    """For memory: its peak, with the processes that held it; None for other headings."""
     peak = job_peak(journal.record) if heading is MEMORY and journal.record is not None else None
     return None if peak is None else Mark(peak["seconds"], peak["bytes"], peak_text(peak))
 
 
 class Chosen(NamedTuple):
-    """The measurements that patterns select, and what of them no run can draw."""
+    """The measurements that patterns select, and notes on those that cannot be drawn."""
 
     keys: list[str]
     notes: list[str]  # lines for people
 
 
 def choose_keys(patterns: Sequence[str], journals: Sequence[Journal]) -> Chosen:
-    """The keys that these names and globs mean in these runs, in their order.
+    """The keys that these names and globs match in these runs, in the order of the patterns.
 
-    UsageError for one that no run has, or when nothing can be drawn.
+    Raises UsageError if no run has a match for a pattern, or if nothing can be drawn.
     """
     described: dict[str, Mapping[str, str]] = {}
     for journal in journals:
@@ -164,7 +165,7 @@ def undrawn(keys: Sequence[str], jobs: Sequence[JobCurves]) -> list[str]:
 
 
 def thinned(curve: Curve, most: int) -> Curve:
-    """The curve with at most about so many points, with every peak."""
+    """The curve reduced to about `most` points, with every peak."""
     indices = thin(curve.mean, curve.peak, most)
     if len(indices) == len(curve.times):
         return curve
@@ -179,7 +180,7 @@ def _best_key(keys: Sequence[str], described: dict[str, Any], windows: list[Jour
     filled = {key: sum(key in window.cells for window in windows) for key in keys if key in described}
     enough = _OFTEN * max(filled.values(), default=0)
     drawable = [key for key, count in filled.items() if count and count >= enough]
-    # One that was stopped before the end (perf may be) is replaced by one that was not.
+    # A source that was stopped before the end (perf may be) is replaced by one that was not.
     last = {key: next(n for n, window in enumerate(reversed(windows)) if key in window.cells) for key in drawable}
     to_the_end = [key for key in drawable if last[key] <= min(last.values()) + _SHORT]
     return next(iter(to_the_end), None)
@@ -191,7 +192,7 @@ def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) ->
     share = rate and unit == "seconds"
     unit, times = ("percent", 100.0) if share else (unit, 1.0)
     curve = Curve(key, unit, described.get("help", ""), rate and not share, [], [], [])
-    # Of fine windows, which have only what is read often, no other key is missing.
+    # Fine windows have only the keys that are read often: no other key counts as missing there.
     whole = max((len(window.cells) for window in windows), default=0) / 2
     before = covered = 0.0  # the ends of the window before, and of the last one that had a value
     missing = 0
@@ -219,9 +220,9 @@ def _curve(key: str, described: dict[str, str], windows: list[JournalWindow]) ->
 
 
 def _possible(curve: Curve, most: float) -> Curve:
-    """The curve without rates that cannot be, as more CPUs than there are: each is spread over the steps before it.
+    """The curve without impossible rates, such as more CPUs than exist: each is spread over the steps before it.
 
-    The kernel adds to a counter of CPU time when it looks at the process next: what one reading missed the next finds.
+    The kernel adds to a counter of CPU time when it next looks at the process: what one reading missed, the next has.
     """
     points: list[tuple[float, float | None, float | None]] = []
     for end, mean, peak in zip(curve.times, curve.mean, curve.peak):

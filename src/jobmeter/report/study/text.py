@@ -18,14 +18,14 @@ _MOST_STOPS = 5
 
 
 def hours(value: float) -> str:
-    """Hours with three digits."""
+    """Hours with three significant digits."""
     if 0 < value < 0.001:
         return "< 0.001"
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def total_rows(study: Study) -> list[list[str]]:
-    """Completed ones, those that failed in each way, and all."""
+    """Rows for the completed trials, for the others by status, and for all."""
     groups = [("completed", study.completed), *study.failures.items(), ("all", study.total)]
     return [[name, f"{each.trials:,}", *map(hours, each[1:])] for name, each in groups]
 
@@ -90,7 +90,7 @@ def number(value: float | None) -> str:
 
 
 def sentences(study: Study, metric: str | None) -> list[str]:
-    """What stands out."""
+    """Sentences about failures, early stops and trials without the metric."""
     lines = []
     if study.failures:
         lost = sum(each.core_hours for each in study.failures.values())
@@ -114,13 +114,13 @@ def _early_text(stops: Sequence[EarlyStop], total: Totals) -> str:
     named = ", ".join(f"{stop.trial.name} after {text(stop.seconds, 'seconds')}" for stop in first)
     more = f" and {len(stops) - len(first):,} more" if len(stops) > len(first) else ""
     return (
-        f"Worse than most when they could have been stopped, and to the end: {named}{more}. "
+        f"Could have been stopped early, because they were worse than the median then and at the end: {named}{more}. "
         f"That would have saved {hours(saved)} core-hours, {share_text(share)} of all."
     )
 
 
 def study_object(study: Study, trials: Sequence[Trial], metric: str | None, *, maximize: bool) -> dict[str, Any]:
-    """All of it as JSON, every trial by itself."""
+    """The whole study as JSON, with every trial."""
     entry: dict[str, Any] = {
         "trials": [_trial_object(trial, metric) for trial in trials],
         "total": _totals_object(study.total),

@@ -1,4 +1,4 @@
-"""What the report of a workflow shows of its jobs. Plain values: whoever has a plan and its runs makes them."""
+"""What the report of a workflow shows of its jobs. Plain values, made by the code that has the plan and its runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AttemptEntry(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """One resource of a job: what it requested and used, in one unit. None is not known."""
+    """One resource of a job: what it requested and used, in one unit. None: not known."""
 
     unit: str
     requested: float | None
@@ -34,7 +34,7 @@ class JobEntry(NamedTuple):
     name: str
     step: str
     status: str
-    reason: str  # empty where the status says all
+    reason: str  # empty if the status says all
     command: str
     attempts: tuple[AttemptEntry, ...]
     cpu: Usage
@@ -44,7 +44,7 @@ class JobEntry(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What all jobs together requested and used of one resource over time: steps that hold until their time."""
+    """What all jobs together requested and used of one resource over time: steps, each holding until its time."""
 
     title: str
     unit: str

@@ -23,7 +23,7 @@ _HEADINGS = (
 
 
 def table_html(jobs: Sequence[JobEntry], with_curves: Collection[str]) -> str:
-    """A row a job. `with_curves` are the ids of the runs that have some."""
+    """One row per job. `with_curves` are the ids of the runs that have curves."""
     head = "".join(
         f'<th{" class=words" if kind == "text" else ""}><button data-sort="{kind}">{name}</button></th>'
         for kind, name in _HEADINGS
@@ -59,7 +59,7 @@ def _row(job: JobEntry, with_curves: Collection[str], hidden: bool) -> str:
 
 
 def _cell(usage: Usage, label: str, value: float | None) -> str:
-    """What was used of what was requested, with a bar; marked when it is too much."""
+    """A cell: what was used of what was requested, with a bar; marked if more was used than requested."""
     if usage.used is None and usage.requested is None:
         return '<td data-value=""></td>'
     used = "–" if usage.used is None else ("≥ " if usage.at_least else "") + text(usage.used, usage.unit)
@@ -81,5 +81,5 @@ def _cell(usage: Usage, label: str, value: float | None) -> str:
 
 
 def _shortened(name: str, most: int = 44) -> str:
-    """In the middle: the jobs of a sweep differ at the end."""
+    """The name, shortened in the middle: the jobs of a sweep differ at the end."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2 - 1) :]}"

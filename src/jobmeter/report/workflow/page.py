@@ -16,7 +16,7 @@ from jobmeter.report.workflow.job_table import table_html
 from jobmeter.report.workflow.timeline import timeline_html
 
 _MOST_BOXES = 300
-"""Of a graph on this page; `workflow graph --html` draws larger ones."""
+"""Most boxes of a graph on this page; `workflow graph --html` draws larger graphs."""
 _LOAD = "the workflow"
 _JOBS = (
     "What each job used of what it requested; CPU and memory are peaks. Click a heading to sort, a job to see its "
@@ -26,7 +26,7 @@ _TOGETHER = (
     "What the jobs that ran at one time requested and used together: of CPU the mean of each job, of memory its peak."
 )
 _IN_SIGHT = 0.2
-"""Share of the capacity below which the jobs would be a line at the bottom, were the capacity drawn."""
+"""Share of the capacity that curves must reach for it to be drawn: else they would be a flat line at the bottom."""
 
 
 def report_page(report: WorkflowReport, boxes: Sequence[Box], jobs: Sequence[JobCurves]) -> str:

@@ -12,7 +12,7 @@ from jobmeter.report.workflow.job_entry import AttemptEntry, JobEntry
 from jobmeter.units import scale, text
 
 _MOST_ROWS = 40
-"""Jobs that have a row each, with their name; more share rows, as many as ran at one time."""
+"""Up to this many jobs have a row each, with their name; more jobs share rows, as many as ran at one time."""
 _TICKS = 6
 
 
@@ -26,7 +26,7 @@ class Bar(NamedTuple):
 
 
 def timeline_html(jobs: Sequence[JobEntry], seconds: float) -> str:
-    """Rows of bars above one another, to the scale of time."""
+    """The timeline: rows of bars above one another, on the scale of time."""
     bars = sorted((Bar(job, attempt) for job in jobs for attempt in job.attempts), key=lambda bar: bar.attempt.begin)
     if not bars:
         return "<p>No job was run.</p>"
@@ -45,7 +45,7 @@ def timeline_html(jobs: Sequence[JobEntry], seconds: float) -> str:
 
 
 def lanes(bars: Sequence[Bar]) -> list[list[Bar]]:
-    """The bars in as few rows as they need so that none overlap; they come in the order of their begin."""
+    """The bars in as few rows as possible so that none overlap; the bars must be sorted by their begin."""
     rows: list[list[Bar]] = []
     free: list[tuple[float, int]] = []  # when each row is free again, and its number
     for bar in bars:
@@ -91,7 +91,7 @@ def _axis(span: float, named: bool) -> str:
 
 
 def _nice(step: float) -> float:
-    """The next of 1, 2, 5, 10, 20, 50 … that is not below."""
+    """The smallest of 1, 2, 5, 10, 20, 50 … (and 0.5, 0.2, 0.1 …) that is not below `step`."""
     power = 1.0
     while power > step:
         power /= 10

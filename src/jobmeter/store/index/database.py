@@ -1,4 +1,4 @@
-"""The index's database: opened, checked, and rebuilt when it cannot be used."""
+"""Opens the database of the index, checks it, and rebuilds it if it cannot be used."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from jobmeter.store_access import create, open_or_create, store_access
 _BUSY_SECONDS = 10.0
 """How long to wait for another command that brings the index up to date."""
 _PATIENT_SECONDS = 60.0
-"""How long a command waits that changes runs: it cannot do so without the lock."""
+"""How long a command that changes runs waits: it cannot change them without the lock."""
 _SILENT_SECONDS = 2.0
-"""How long a command waits without a word."""
+"""How long a command waits before it reports that it waits."""
 _MAPPED = 1 << 31
-"""Bytes of the index that are read through memory: a quarter faster. Not while it is filled."""
+"""Bytes of the index that are memory-mapped, which makes reading a quarter faster. Not while it is filled."""
 _SMALL_PAGES = 64
-"""An index of a megabyte, which need not shrink."""
+"""One megabyte. An index with fewer pages need not shrink."""
 _NOT_DAMAGE = (
     "disk is full",
     "disk I/O error",
@@ -38,7 +38,7 @@ _NOT_DAMAGE = (
     "locked",
     "locking protocol",
 )
-"""What SQLite says when the disk, a permission or a lock is the reason: to make the index again would not help."""
+"""Messages of SQLite if the disk, a permission or a lock is the reason: rebuilding the index would not help."""
 
 
 class Locked(Exception):
@@ -46,18 +46,18 @@ class Locked(Exception):
 
 
 class Unusable(Exception):
-    """The file of the index cannot be opened or written, or is a newer version's: a new file would not help."""
+    """The index file cannot be opened or written, or is of a newer version: a new file would not help."""
 
 
 def is_damage(error: DatabaseError) -> bool:
-    """Whether the index itself is the reason, so that a new one helps."""
+    """Whether the index itself is the reason of an error, so that a new index helps."""
     return not any(words in str(error.orig) for words in _NOT_DAMAGE)
 
 
 def open_index(path: str) -> Connection:
     """The index in this file; created if missing, rebuilt if it is damaged, of an older version or another layout.
 
-    Unusable when it is of a newer version, or cannot be opened or written.
+    Raises Unusable if it is of a newer version, or cannot be opened or written.
     """
     if os.path.lexists(path) and not is_regular_file(path):
         # SQLite would follow a symbolic link and change the database at its end, and wait for the writer of a FIFO.
@@ -65,7 +65,7 @@ def open_index(path: str) -> Connection:
     with _alone(f"{path}.lock"):
         try:
             return _open_checked(path)
-        except (_Damaged, UnicodeDecodeError):  # a message of SQLite quotes the file, which may have any bytes
+        except (_Damaged, UnicodeDecodeError):  # a message of SQLite quotes the file, which may contain any bytes
             pass
         except DatabaseError as error:
             if not is_damage(error):
@@ -78,7 +78,7 @@ def open_index(path: str) -> Connection:
 
 
 def index_in_memory(fill: Callable[[sqlite3.Connection], None] | None = None) -> Connection:
-    """An index for a store that cannot be written to: as `fill` copies it there, or empty."""
+    """An index in memory, for a store that cannot be written to. Empty without `fill`, or if `fill` fails."""
     if fill is not None:
         with contextlib.suppress(DatabaseError, sqlite3.Error, StoreError, Unusable, UnicodeDecodeError, _Damaged):
             return _open_checked(":memory:", fill)
@@ -98,8 +98,16 @@ def is_regular_file(path: str) -> bool:
         return False
 
 
+def log_state(path: str) -> os.stat_result | None:
+    """The state of the write-ahead log of this index; None if it has none. The last process to close it removes it."""
+    try:
+        return os.stat(f"{path}-wal")
+    except OSError:
+        return None
+
+
 def remove_file(path: str) -> None:
-    """Remove a file, if it exists; StoreError when that fails."""
+    """Remove a file, if it exists. Raises StoreError if that fails."""
     try:
         with directory_of(path) as directory:
             os.unlink(os.path.basename(path), dir_fd=directory)
@@ -110,7 +118,7 @@ def remove_file(path: str) -> None:
 
 
 def _tidy_log(connection: Connection) -> None:
-    """Move what was written into the file itself, unless other processes are reading; then the next command does."""
+    """Move the write-ahead log into the database file. If other processes are reading, a later command does that."""
     _wait_for_locks(connection, 0)
     with contextlib.suppress(OperationalError):  # no space for it: what was written stays in the log
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -118,9 +126,10 @@ def _tidy_log(connection: Connection) -> None:
 
 
 def shrink(connection: Connection) -> None:
-    """Make the file smaller when a quarter of it or more is unused: then it takes no longer than the removal did.
+    """Shrink the file if a quarter of it or more is unused: shrinking then takes no longer than the removal did.
 
-    It needs as much space as what stays, for a while. Without that, or while others write, the file stays as it is.
+    For a while, it needs as much free space as the content that stays. Without that space, or while other processes
+    write, the file stays as it is.
     """
     pages, unused = (
         connection.exec_driver_sql(f"PRAGMA {of}").scalar() or 0 for of in ("page_count", "freelist_count")
@@ -148,7 +157,10 @@ def read_through_memory(connection: Connection) -> None:
 def writing(
     connection: Connection, *, patient: bool = False, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """One transaction; `Locked` when another process holds the lock. `on_wait` is called before a wait is long."""
+    """Run the block in one transaction. `on_wait` is called if the wait for the lock gets long.
+
+    Raises Locked if another process holds the lock for too long.
+    """
     seconds = _PATIENT_SECONDS if patient else _BUSY_SECONDS
     silent = min(_SILENT_SECONDS, seconds)
     try:
@@ -172,7 +184,7 @@ def writing(
 
 
 def _begin(connection: Connection, seconds: float) -> None:
-    """Take the lock; Locked when another process holds it for so long."""
+    """Begin a transaction. Raises Locked if another process holds the lock for this many seconds."""
     _wait_for_locks(connection, seconds)
     try:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -220,7 +232,7 @@ def _connect(path: str) -> Connection:
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.execute("PRAGMA cache_size = -65536")
-        cursor.execute("PRAGMA threads = 4")  # they sort, when indexes are made
+        cursor.execute("PRAGMA threads = 4")  # to sort, when SQL indexes are created
         cursor.close()
 
     return engine.connect()
@@ -240,20 +252,23 @@ def _check_version(connection: Connection) -> None:
     schema = state.get("schema")
     version = int(schema) if isinstance(schema, str) and schema.isdecimal() and len(schema) < 10 else 0
     if version > SCHEMA_VERSION:
-        # Left as it is: the newer version, which may be in use beside this one, need not make it again.
+        # The file stays: the newer version, which may be in use too, need not rebuild it.
         raise Unusable(f"written by format {version}, this version of jobmeter reads up to {SCHEMA_VERSION}")
     if version < SCHEMA_VERSION or state.get("layout") != layout():
         raise _Damaged
 
 
 def _check_links(path: str) -> None:
-    """SQLite would follow links, and write to whatever database they point to. They are removed with the index."""
+    """Raise _Damaged if a file of the index is a symbolic link; rebuilding the index removes the link.
+
+    SQLite would follow it, and write to the database that it points to.
+    """
     if any(os.path.islink(name) for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal")):
         raise _Damaged
 
 
 def _create_file(path: str) -> None:
-    """SQLite would create it as the umask allows; its log gets the permissions that the database has."""
+    """Create the file with the permissions of the store. SQLite would use the umask; its logs get those of the file."""
     try:
         os.close(create(path, store_access(os.path.dirname(path))))
     except FileExistsError:
@@ -263,8 +278,9 @@ def _create_file(path: str) -> None:
 
 
 def _check_size(path: str) -> None:
-    """Whether the file is shorter than its header says: SQLite notices only when it reads a missing page."""
-    log = os.path.getsize(f"{path}-wal") if os.path.exists(f"{path}-wal") else 0
+    """Raise _Damaged if the file is shorter than its header says: SQLite notices only when it reads a missing page."""
+    state = log_state(path)
+    log = 0 if state is None else state.st_size
     try:
         with open(path, "rb") as file:
             head = file.read(100)
@@ -278,7 +294,7 @@ def _check_size(path: str) -> None:
     if not size:
         raise _Damaged
     if log:
-        return  # pages that are missing may be in there
+        return  # the log may contain the missing pages
     page = int.from_bytes(head[16:18], "big")
     pages = int.from_bytes(head[28:32], "big")
     if size < (65536 if page == 1 else page) * pages:
@@ -287,7 +303,7 @@ def _check_size(path: str) -> None:
 
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[None]:
-    """Hold a lock while the index is opened: rebuilding it removes files."""
+    """Hold a lock while the index is opened, because rebuilding it removes files. Raises Unusable without the lock."""
     import fcntl
 
     try:

@@ -1,4 +1,4 @@
-"""From a run record to a row of the index."""
+"""Converts a run record to a row of the index."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _plain = json.encoder.encode_basestring
 
 
 def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]:
-    """The values of `COLUMNS`, not all of them sure to be `storable`, of a record that `check_indexed` passed."""
+    """The values of `COLUMNS` for a record that `check_indexed` passed. Not all of them need be `storable`."""
     outcome, usage = record["outcome"], record["usage"]
     requirement = record.get("requirement") or {}
     host = record.get("host")
@@ -68,7 +68,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
 
 
 def _figures(usage: dict[str, Figure]) -> tuple[list[Any], str | None]:
-    """The values of the headline figures, and as JSON the names of those that may have been higher."""
+    """The values of the headline figures, and the names of those that may have been higher, as JSON."""
     values: list[Any] = []
     at_least = []
     for name in _FIGURES:
@@ -83,14 +83,14 @@ def _figures(usage: dict[str, Figure]) -> tuple[list[Any], str | None]:
 
 
 def workflow_columns(workflow: WorkflowPart) -> tuple[Any, ...]:
-    """Run and id of the workflow, and which of its jobs this is."""
+    """The number of the workflow's run, the id of the workflow, and which of its jobs this is, as JSON."""
     if "run_id" not in workflow or "id" not in workflow:
         return _NO_WORKFLOW
     return workflow["run_id"], workflow["id"], json.dumps({name: workflow.get(name) for name in _WORKFLOW_JOB})
 
 
 def _quoted(text: str) -> str:
-    """A text as JSON. To encode lists of them piece by piece is five times as quick as `json.dumps`."""
+    """A text as JSON. Encoding the items of a list one by one with this is five times as fast as `json.dumps`."""
     return _plain(as_represented(text))
 
 
@@ -104,7 +104,7 @@ def _metrics_text(metrics: dict[str, MetricRecord]) -> str:
 
 
 def storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row without values that SQL cannot store."""
+    """The row, with values that SQL cannot store converted."""
     return tuple(map(_storable, row))
 
 

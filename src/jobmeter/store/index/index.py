@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Row, Select
 from sqlalchemy.exc import DatabaseError
@@ -28,19 +29,20 @@ from jobmeter.store.index.update import bring_up_to_date
 from jobmeter.store_access import may_keep_index
 
 _ATTEMPTS = 4
-"""With the file, with a new file, with a copy in memory, with an empty index in memory."""
+"""One each with the file, a new file, a copy in memory, and an empty index in memory."""
 _LOCKED = "another program holds its lock"
 
 T = TypeVar("T")
 
 _read_files: set[str] = set()
-"""Files of indexes that this process has answered from."""
+"""Index files from which this process has answered queries."""
 
 
 def discard_read_files() -> list[str]:
-    """Remove the files that this process has answered from, so that the next answer is made from the journals alone.
+    """Remove the index files that this process has used, so that the next answer is made from the journals alone.
 
-    For values that no index of ours has, which show only where they are used: others changed the file, or the disk did.
+    For an index with values that jobmeter never writes, which is noticed only when they are used: another program or
+    the disk changed the file.
     """
     discarded = []
     for path in sorted(_read_files):
@@ -51,8 +53,13 @@ def discard_read_files() -> list[str]:
     return discarded
 
 
+def lacks_space(error: BaseException | None) -> TypeGuard[OSError]:
+    """Whether a file could not be written because the disk is full, or the quota of the user is used up."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 class Index:
-    """Answers queries, whatever became of its file: it is made from the journals, which are never changed for it."""
+    """Answers queries, whatever happens to its file: it can always be made again from the journals."""
 
     def __init__(self, path: str, directory: str, warn: Callable[[str], None]) -> None:
         self.path = path
@@ -62,14 +69,14 @@ class Index:
         self._is_current = False
         self._streams = 0
         self._reported_wait = False
-        self._file: Connection | None = None  # the file's, also while another program holds its lock
+        self._file: Connection | None = None  # the connection to the file, also while another program holds its lock
         self._open()
 
     def close(self) -> None:
-        """Release the files of the index. It is not usable after that."""
+        """Close the files of the index. It cannot be used after that."""
         for connection in (self.connection, self._file):
             if connection is not None:
-                _close(connection)  # again, if it is the same: that does nothing
+                _close(connection)  # closing the same connection again does nothing
 
     def update(self) -> None:
         """Bring the index up to date with the journals."""
@@ -81,7 +88,7 @@ class Index:
         return self._attempt(lambda: list(self.connection.execute(statement).all()))
 
     def stream(self, statement: Select[Any]) -> Iterator[Row[Any]]:
-        """The rows of the answer one by one, all as they were when the first was read."""
+        """The rows of the answer one by one, all as they were when the first was read. Raises StoreError on damage."""
         begun = False
         self._streams += 1
         try:
@@ -98,10 +105,10 @@ class Index:
         yield from self.query(statement)
 
     def change(self, edit_files: Callable[[Connection], T], edit_index: Callable[[Connection, T], None]) -> T:
-        """Change journals, and then the index likewise, in one transaction: readers see what was before, or all of it.
+        """Change journals and then the index, in one transaction: readers see none of the changes, or all of them.
 
-        When the index cannot be written, as on a full disk, its file is removed: the next reader makes it again.
-        StoreError when another program holds the lock.
+        If the index cannot be written, for example on a full disk, its file is removed, and the next reader makes it
+        again. Raises StoreError if another program holds the lock.
         """
         for _ in range(_ATTEMPTS):
             changes: list[T] = []
@@ -114,22 +121,22 @@ class Index:
             except Locked:
                 raise StoreError(f"{self.path}: {_LOCKED}. Try again.") from None
             except DatabaseError as error:
-                self._replace(error)
+                is_copy = self._replace(error)
                 if changes:
-                    self._follow(edit_index, changes[0])
+                    self._follow(edit_index if is_copy else None, changes[0])
                     return changes[0]
         raise StoreError(f"{self.path}: cannot be used. Remove it; it is made again from the journals.")
 
-    def leave_file(self, reason: str) -> None:
-        """Remove the file, whose space is needed, and answer from memory."""
-        self._warn_of_memory(reason)
+    def leave_file(self, error: OSError) -> None:
+        """Remove the index file to free its space after this error, and answer from a copy in memory."""
+        self._warn_of_memory(str(error.strerror))
         before, self._file = self.connection, None
         self.connection = copy_of_connection(before)
         _close(before)
         self._discard()
 
     def shrink(self) -> None:
-        """Give space that removed runs used back to the file system."""
+        """Return the space of removed runs to the file system."""
         if self.is_in_file:
             shrink(self.connection)
 
@@ -169,45 +176,58 @@ class Index:
             bring_up_to_date(self.connection, self._directory, self._warn, on_wait=self._report_wait)
         except Locked:
             if self._streams:
-                return  # the rows that are being read, and this answer, are of one moment
-            # The connection stays open: a command that changes runs waits for the lock.
+                return  # so that this answer shows the same state as the rows that are being streamed
+            # The connection to the file stays open: to change runs, a command waits for the lock.
             self._warn_of_memory(_LOCKED)
             self.connection = copy_of_connection(self.connection)
             bring_up_to_date(self.connection, self._directory, self._warn)
         read_through_memory(self.connection)
 
-    def _replace(self, error: DatabaseError) -> None:
-        """Another index in place of one that failed: a new file if it was damaged, else one in memory."""
+    def _replace(self, error: DatabaseError) -> bool:
+        """Replace an index that failed: by a new file if the file was damaged, else by an index in memory.
+
+        Returns whether the new index is a copy of the one that failed, and not made again from the journals.
+        """
         self._is_current = False
         failed = self.connection
         if failed is not self._file:
             self.connection = index_in_memory()
-        elif is_damage(error):
+            _close(failed)
+            return False
+        if is_damage(error):
             _close(failed)
             discard_index(self.path)
             self._open()
-            return
-        else:
-            self._warn_of_memory(str(error.orig))
-            self.connection, self._file = copy_of_connection(failed), None
+            return False
+        self._warn_of_memory(str(error.orig))
+        self.connection, self._file = copy_of_connection(failed), None
         _close(failed)
+        return True
 
     def _prepare_change(self) -> None:
-        """Runs are changed in the file of the index; if it cannot be written, without it. Locked when others do so."""
+        """Use the index file for a change, brought up to date; if it cannot be written, remove it and use memory.
+
+        Raises Locked if another process holds the lock.
+        """
         if self._file is not None and self.connection is not self._file:
             self.connection, self._is_current = self._file, False
         if not self._is_current:
             bring_up_to_date(self.connection, self._directory, self._warn, patient=True, on_wait=self._report_wait)
             self._is_current = True
         if not self.is_in_file:
-            self._discard()  # before the change: it would not show it
+            self._discard()  # before the change, which it would not contain
 
-    def _follow(self, edit_index: Callable[[Connection, T], None], changes: T) -> None:
-        """Journals were changed and the index failed: change the one that took its place."""
+    def _follow(self, edit_copy: Callable[[Connection, T], None] | None, changes: T) -> None:
+        """Bring the index that replaced one which failed to the state of the journals, which were changed already.
+
+        `edit_copy` is for a copy. In a new index, which is made from the changed journals and which another process
+        may have made, runs have other numbers.
+        """
         if not self.is_in_file:
             self._discard()
-        with writing(self.connection):
-            edit_index(self.connection, changes)
+        if edit_copy is not None:
+            with writing(self.connection):  # in memory: no other process can hold the lock
+                edit_copy(self.connection, changes)
         self.update()
 
     def _discard(self) -> None:

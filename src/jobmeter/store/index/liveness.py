@@ -1,4 +1,4 @@
-"""Whether the writer of a journal still runs."""
+"""Determines whether the writer of a journal still runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SILENT = 3600.0
 
 
 def writer_lives(header: Mapping[str, Any], written: float, machine: Machine = THIS_MACHINE) -> bool:
-    """Whether the writer of this header may write more; `written` is when its file last grew."""
+    """Whether the writer of a journal with this header may write more; `written` is when the file last grew."""
     writer = header.get("writer")
     if not isinstance(writer, dict) or not isinstance(writer.get("pid"), int):
         return False  # an import, or made by hand: nothing writes to it
@@ -25,9 +25,9 @@ def writer_lives(header: Mapping[str, Any], written: float, machine: Machine = T
 
 
 def is_elsewhere(header: Mapping[str, Any]) -> bool:
-    """Whether it was written on another machine, whose processes cannot be seen from here.
+    """Whether the journal was written on another machine, whose processes cannot be seen from here.
 
-    That is the machine where the job ran, unless the writer names its own: the runner of a workflow does.
+    The writer's machine is that of the job, unless the header names another one, as that of a workflow runner does.
     """
     writer, host = header.get("writer"), header.get("host")
     written_on = writer.get("host") if isinstance(writer, dict) else None

@@ -8,19 +8,19 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 
-from jobmeter.store.index.database import index_in_memory, is_regular_file, raw_connection
+from jobmeter.store.index.database import index_in_memory, is_regular_file, log_state, raw_connection
 
 
 def copy_of_connection(source: Connection) -> Connection:
-    """What the open index holds at this moment. Empty when it cannot be copied."""
+    """A copy of an open index, as it is at this moment. Empty if it cannot be copied."""
     return index_in_memory(raw_connection(source).backup)
 
 
 def copy_of_file(path: str) -> Connection:
-    """What is in the file of an index that nobody is writing to; empty when there is no such file.
+    """A copy of an index file. Empty if there is no file, or if a process is writing to it.
 
-    The file is read without locks, which need files beside it. So that a writer cannot disturb the copy, its log must
-    be empty and nothing may change meanwhile.
+    The file is read without locks, which would need more files in its directory. So that no writer can disturb the
+    copy, the log must be empty, and nothing may change while the file is copied.
     """
     before = _state(path)
     if before is None:
@@ -41,14 +41,14 @@ def copy_of_file(path: str) -> Connection:
 
 
 def _state(path: str) -> tuple[int, ...] | None:
-    """Sizes and times of the file and of its log; None when it cannot be copied as it is."""
+    """Inode, size and times of the file and of its log; None if the file cannot be copied as it is."""
     if not is_regular_file(path):
         return None
     try:
         file = os.stat(path)
-        log = os.stat(f"{path}-wal") if os.path.exists(f"{path}-wal") else None
     except OSError:
         return None
+    log = log_state(path)
     if log is not None and log.st_size:
         return None
     return (file.st_ino, file.st_size, file.st_mtime_ns, log.st_mtime_ns if log is not None else 0)

@@ -1,7 +1,7 @@
-"""Scans many journal files at once, each in a process of its own.
+"""Scans many journal files at once, each in a child process.
 
-To make an index of a million runs takes two thirds of its time to read them. A child
-scans a file and hands over rows in batches; a pipe holds few of them, so memory stays bounded.
+Making an index of a million runs takes two thirds of its time to read them. A child
+scans a file and sends rows in batches; a pipe holds few batches, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _ROWS = b"r"
-"""Begins a message of rows: plain tuples, for which marshal takes half the time of pickle."""
+"""The first byte of a message with rows: plain tuples, for which marshal takes half the time of pickle."""
 _BATCH = 500
-"""Runs that are handed over at once."""
+"""Runs in one message."""
 WORTH_IT = 64 << 20
-"""Bytes of journals from which on a process more is worth its start."""
+"""Bytes of journals above which starting child processes saves time."""
 
 
 class FileToScan(NamedTuple):
@@ -46,7 +46,7 @@ class RowBatch(NamedTuple):
 
 
 class ScannedFile(NamedTuple):
-    """A file whose runs were all handed over: what the index needs to know of it."""
+    """What the index needs to know of a file; sent after all runs of the file."""
 
     name: str
     path: str
@@ -61,7 +61,7 @@ class ScannedFile(NamedTuple):
 
 
 def scan_in_parallel(files: Sequence[FileToScan]) -> Iterator[RowBatch | ScannedFile]:
-    """What is in the files, as it is read; of each file `ScannedFile` last."""
+    """Yield the runs of the files as they are read, and after the runs of each file its `ScannedFile`."""
     # Late: every command that reads imports this module, and few read so much.
     from multiprocessing.connection import Connection, Pipe, wait
 
@@ -106,7 +106,7 @@ def _serve(parent: int, inherited: Sequence[Connection], connection: Connection,
 
 
 def _scan(connection: Connection, file: FileToScan) -> None:
-    """Hand over what the file holds."""
+    """Send the runs of the file, then its `ScannedFile`."""
     messages: list[str] = []
     unfinished: list[ScannedRun] = []
     batch: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]] = []

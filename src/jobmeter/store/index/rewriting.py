@@ -1,7 +1,7 @@
-"""Marks in the index that a process replaces journal files, for readers that come after it was killed.
+"""Marks in the index that a process is replacing journal files, so that readers notice if it was killed.
 
-A file and the index cannot be replaced in one step. Where the mark of a process that has ended is left, some files may
-differ from the index: all of them are compared with it.
+A file and the index cannot be replaced in one step. If the mark of a process that has ended is left, some files may
+differ from the index, so all files are compared with it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def remove_mark(connection: Connection, mark: dict[str, str]) -> None:
 
 
 def marks_left(state: Mapping[str, str]) -> list[str]:
-    """The marks of processes that have ended before they could remove them."""
+    """The names of marks whose process ended before it could remove the mark."""
     return [name for name, value in state.items() if name.startswith(_MARK) and not _lives(value)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 
 _BATCH = 2000
 """Runs that are written at once."""
-_IDS = 500
-"""Ids in one query: SQLite takes 999 parameters everywhere."""
+_PARAMETERS = 500
+"""Ids or numbers in one query: every version of SQLite takes 999 parameters."""
 _FILE = 1 + COLUMNS.index("file")
-"""Where a row that is written has its file; the number of the run is before the columns."""
+"""The position of the file in a row to write, in which the number of the run precedes the columns."""
+
+T = TypeVar("T")
 
 
 class RowWriter:
-    """Collects runs until a batch is full. Used within one transaction."""
+    """Collects runs, and writes them whenever a batch is full. Used within one transaction."""
 
     def __init__(self, connection: Connection, warn: Callable[[str], None]) -> None:
         self._connection = connection
         self._warn = warn
-        self.file_names: dict[int, str] = {}  # of the files that are being read
+        self.file_names: dict[int, str] = {}  # by the number of the file
         self._rows: list[tuple[Any, ...]] = []
         self._samples: list[tuple[Any, ...]] = []
         self._number: int = connection.execute(select(func.max(job_metadata.c.number))).scalar() or 0
@@ -39,7 +41,7 @@ class RowWriter:
         self._insert_sample = _statement(connection, window_samples, tuple(window_samples.columns.keys()))
 
     def add(self, run: ScannedRun, record: Record, file: int) -> None:
-        """Add a run, in place of its earlier rows. Its record is valid."""
+        """Add a run, which replaces its earlier rows. The record must be valid."""
         self.add_row(row_of(record, file, run.offset, run.line), run.samples)
 
     def add_row(self, row: tuple[Any, ...], samples: Sequence[tuple[Any, ...]]) -> None:
@@ -58,7 +60,7 @@ class RowWriter:
         try:
             self._insert(rows, samples)
         except (SQLAlchemyError, UnicodeEncodeError, OverflowError):
-            # A value is not as `run` writes it, or a run is in the index already: then one by one.
+            # A value is not as `run` writes it, or a run is in the index already: convert values, and replace old rows.
             last = {row[1]: storable(row) for row in self._originals(rows)}
             self._remove(list(last))
             numbers = {row[0] for row in last.values()}
@@ -66,9 +68,9 @@ class RowWriter:
                 self._insert(list(last.values()), [storable(sample) for sample in samples if sample[0] in numbers])
 
     def _originals(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """The rows without those of runs that another file holds: a copy never hides the run.
+        """The rows, without those of copied runs: a copy in another file never replaces the original.
 
-        The file that is named after the run is the original, else the one that was read first.
+        The original is in the file that is named after the run, else in the file that was read first.
         """
         job = job_metadata.c
         holders: dict[str, int] = {}
@@ -105,7 +107,7 @@ class RowWriter:
             self._connection.exec_driver_sql("RELEASE batch")
 
     def amend(self, amendments: Sequence[Amendment], file: int) -> None:
-        """Apply later changes of labels, and removals, of runs in this file."""
+        """Apply later changes of labels, and removals, to runs in this file."""
         if not amendments:
             return
         self.flush()
@@ -129,17 +131,18 @@ class RowWriter:
                 forget_runs(self._connection, numbers)
 
 
-def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[at : at + _IDS] for at in range(0, len(ids), _IDS))
+def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (values[at : at + _PARAMETERS] for at in range(0, len(values), _PARAMETERS))
 
 
 def forget_runs(connection: Connection, numbers: Sequence[int]) -> None:
-    connection.execute(delete(window_samples).where(window_samples.c.number.in_(numbers)))
-    connection.execute(delete(job_metadata).where(job_metadata.c.number.in_(numbers)))
+    for some in _parts(numbers):
+        connection.execute(delete(window_samples).where(window_samples.c.number.in_(some)))
+        connection.execute(delete(job_metadata).where(job_metadata.c.number.in_(some)))
 
 
 def forget_files(connection: Connection, files: Sequence[int]) -> None:
-    """Remove files that no longer exist from the index, with their runs."""
+    """Remove files that were removed or replaced from the index, with their runs."""
     for file in files:
         mine = select(job_metadata.c.number).where(job_metadata.c.file == file)
         connection.execute(delete(window_samples).where(window_samples.c.number.in_(mine)))
@@ -148,5 +151,5 @@ def forget_files(connection: Connection, files: Sequence[int]) -> None:
 
 
 def _statement(connection: Connection, table: Table, columns: Sequence[str]) -> str:
-    """The text of an INSERT: for thousands of rows at once, tuples are three times as quick as dictionaries."""
+    """The text of an INSERT. It takes tuples, which for thousands of rows are three times as fast as dictionaries."""
     return str(insert(table).compile(connection.engine, column_keys=list(columns)))

@@ -1,4 +1,4 @@
-"""Reads a journal file for the index: quickly, in bounded memory, from where it was left."""
+"""Reads a journal file for the index: quickly, in bounded memory, from where the last scan ended."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
 _UNUSED = ',"measurements":{'
-"""Where in a record the part begins that the index does not use: more than half of it, and the time to parse it."""
+"""Begins the part of a record that the index does not use: more than half of it, and of the time to parse it."""
 _IMPORTED = '"imported":{"from":'
-"""Where in that part it says which tool another run is of."""
+"""Precedes, in that part, the name of the tool that recorded an imported run."""
 _scan_json: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once  # type: ignore[attr-defined]
-"""`json.loads` without its checks of the argument, which for a short line take as long as the line."""
+"""`json.loads` without its checks of the argument, which take as long as parsing a short line."""
 _NEWLINE, _BRACKET = b"\n["
 _MOST_PROBLEMS = 5
-"""How many lines of one file are reported one by one."""
+"""How many problems of one file are reported one by one."""
 _LONGEST_RUN = 1e11
 """Seconds, as in `record.types`."""
 
 
 class ScannedRun(NamedTuple):
-    """A run that ended in this file, or did not (`record` is None)."""
+    """A run of this file; `record` is None if the run has no end."""
 
     run_id: str
     record: Record | None
@@ -58,7 +58,7 @@ class Amendment(NamedTuple):
 
 
 class _OpenRun:
-    """A run whose record has not come yet."""
+    """A run whose record has not been read yet."""
 
     __slots__ = ("counters", "line", "offset", "run_id", "sampler", "samples", "width")
 
@@ -73,7 +73,7 @@ class _OpenRun:
 
 
 class Scan:
-    """Reads one file. After `runs` is exhausted, the other attributes say how far it was read and what is open."""
+    """Reads one file. After `runs` is exhausted, the attributes say how far the file was read and what it contains."""
 
     def __init__(self, path: str, offset: int, lines: int, warn: Callable[[str], None]) -> None:
         self.path = path
@@ -81,8 +81,8 @@ class Scan:
         self.amendments: list[Amendment] = []
         self.read_to = offset
         self.lines = lines
-        self.size = offset  # what was there when it was read, a torn line included
-        self.torn: str | None = None  # what to report of a last line without an end
+        self.size = offset  # of the file when it was read, including a torn line
+        self.torn: str | None = None  # the message for a last line without a newline
         self._resumed = offset > 0
         self._warn = warn
         self._problems = 0
@@ -91,7 +91,7 @@ class Scan:
         self._samplers: dict[bytes, tuple[Sampler, int]] = {}
 
     def runs(self) -> Iterator[ScannedRun]:
-        """Every run that ends in the rest of the file, then those that do not."""
+        """Every run that ends in the rest of the file, then the runs without an end."""
         if self.read_to:
             self.shared = read_shared(self.path)
         with open_journal(self.path) as file:
@@ -105,7 +105,7 @@ class Scan:
         self._report_rest()
 
     def resume_at(self) -> tuple[int, int]:
-        """Where to continue next time: before the first run that has no end, and how many lines precede it."""
+        """Where to continue next time: the offset of the first run without an end, and how many lines precede it."""
         first = min(self._open.values(), key=lambda run: run.offset, default=None)
         return (self.read_to, self.lines) if first is None else (first.offset, first.line - 1)
 
@@ -198,7 +198,7 @@ class Scan:
         try:
             sample = run.sampler.take(values[0], run.counters, values[2:])
             seconds, cpu, memory, processes = sample
-            # Whether SQL can store these, and curves show them; a text cannot be compared.
+            # SQL must be able to store these, and curves to show them. Comparing a text raises TypeError.
             if (
                 0 <= seconds <= _LONGEST_RUN
                 and (cpu is None or 0 <= cpu <= LARGEST_STORED)
@@ -224,7 +224,7 @@ class Scan:
         if run is None or run.run_id != record["id"]:
             run = self._open.get(record["id"])
         if run is None:
-            if not self._resumed:  # else it began before, and ended before too
+            if not self._resumed:  # else it began before this part of the file, and is in the index already
                 self._problem(f"{self.path}: line {number} is the record of a run without a header and was skipped")
             return None
         del self._open[run.run_id]
@@ -266,17 +266,17 @@ class Scan:
 
 
 def _is_ascii(value: Any) -> bool:
-    """Whether it can be the id of a run."""
+    """Whether the value can be the id of a run."""
     return isinstance(value, str) and value.isascii()
 
 
 def _used_part(line: bytes) -> Any:
-    """What the index uses of a record; None when the line is none. The rest is parsed when the run is shown."""
+    """The part of a record that the index uses; None if the line has none. The rest is parsed when the run is shown."""
     try:
         text = line.decode()
         cut = text.find(_UNUSED)
         if cut > 0 and text.endswith("}}\n"):
-            # A quote within a text is escaped, so this is the key and nothing a job was called.
+            # Quotes within texts are escaped, so this is the key itself, not part of a job's name.
             record = _scan_json(text[:cut] + "}}", 0)[0]["record"]
             if "usage" in record and "wall_seconds" in record:
                 imported = text.find(_IMPORTED, cut)
@@ -284,12 +284,12 @@ def _used_part(line: bytes) -> Any:
                     record["provenance"] = {"imported": {"from": _scan_json(text, imported + len(_IMPORTED))[0]}}
                 return without_surrogates(record) if r"\ud" in text else record
     except (ValueError, StopIteration, KeyError, TypeError, RecursionError):
-        pass  # not as `run` writes it: then as a whole
+        pass  # not as `run` writes it: parse the whole line
     entry = parse_line(line)
     return entry.get("record") if isinstance(entry, dict) else None
 
 
 def file_size(path: str) -> tuple[int, int]:
-    """Size and time of the last change (ns)."""
+    """The size in bytes, and the time of the last change in nanoseconds."""
     status = os.lstat(path)
     return status.st_size, status.st_mtime_ns

@@ -31,7 +31,7 @@ needs no new version, see `layout`."""
 
 
 class ByteText(TypeDecorator[str]):
-    """Text of a record. What it is compared with may have bytes as the command line gives them: surrogates."""
+    """Text of a record. A text that it is compared with may have surrogates for bytes, as from the command line."""
 
     impl = Text
     cache_ok = True
@@ -65,7 +65,7 @@ journal_files = Table(
 Index("files_open", journal_files.c.is_open)
 
 CLOSED, OPEN, SILENT = 0, 1, 2
-"""Complete; its writer runs; its writer, on another machine, has not written for a long time."""
+"""Complete; its writer runs; its writer, on another machine, has not written for long, or it has no header yet."""
 
 
 def _figure_column(figure: HeadlineFigure) -> Column[Any]:
@@ -113,7 +113,7 @@ job_metadata = Table(
 
 
 def is_foreign(jobs: FromClause) -> ColumnElement[bool]:
-    """Whether another tool measured a run. Without parameters: SQLite must see that its index of such runs fits."""
+    """Whether another tool measured a run. Without parameters, so that SQLite sees that its partial index applies."""
     return jobs.c.source != literal_column(f"'{OWN_SOURCE}'")
 
 
@@ -131,14 +131,14 @@ window_samples = Table(
 
 _SPREAD = tuple(figure.name for figure in HEADLINE if figure.in_stats)
 _SUMMED = ("cpu_seconds", "memory_mean_bytes", "energy_joules", "gpu_seconds")
-"""Besides, for hours of cores, memory and GPUs, and energy."""
+"""Further figures that `stats` sums, for hours of cores, memory and GPUs, and for energy."""
 
 INDEXES = (
     Index("job_by_id", job_metadata.c.job_id, unique=True),
     Index("job_by_start", job_metadata.c.started),
     Index("job_by_name", job_metadata.c.job_name, job_metadata.c.started),
     Index("job_by_status", job_metadata.c.status, job_metadata.c.started),
-    # `stats` reads these alone, never the rows: see `jobmeter.store.query.statistics`.
+    # `stats` reads only these indexes, never the rows: see `jobmeter.store.query.statistics`.
     Index(
         "job_by_wall",
         job_metadata.c.job_name,
@@ -152,7 +152,7 @@ INDEXES = (
         for name in _SPREAD
     ),
     Index("job_by_file", job_metadata.c.file),
-    # Most runs are neither imported nor of a workflow, and cost nothing here.
+    # Partial indexes: most runs are neither imported nor of a workflow, and take no space here.
     Index("job_by_source", job_metadata.c.source, job_metadata.c.job_name, sqlite_where=is_foreign(job_metadata)),
     Index(
         "job_by_workflow",
@@ -172,7 +172,7 @@ FROM window_samples JOIN job_metadata USING (number)
 
 
 def layout() -> str:
-    """A number that changes with the tables, their columns and indexes: an index of another layout is rebuilt."""
+    """A checksum of the tables, their columns and their indexes: an index with another layout is rebuilt."""
     tables = [(table.name, [f"{column.name} {column.type!r}" for column in table.columns]) for table in _TABLES]
     indexes = [(index.name, [column.name for column in index.columns]) for index in INDEXES]
     return f"{crc32(repr((tables, indexes, SAMPLES_VIEW)).encode()):08x}"

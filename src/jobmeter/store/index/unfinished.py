@@ -1,4 +1,4 @@
-"""The record of a run that has none: it still runs, or its writer died."""
+"""Makes a record for a run that has none, because it still runs or its writer died."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_IN_RECORDS = ("schema", "measurements", "writer")
 
 
 def record_so_far(journal: Journal, status: Status) -> Record:
-    """The windows summed up as a run record; every total is "at least"."""
+    """A run record made from the windows so far; every total is "at least"."""
     header = journal.header
     described = header.get("measurements", {})
     summary = summarise(((window.seconds, window.cells) for window in journal.windows), described)
@@ -46,7 +46,7 @@ def record_so_far(journal: Journal, status: Status) -> Record:
 
 
 def _wall_seconds(header: Header, status: Status, measured_seconds: float) -> float | None:
-    """How long it has been running; of a lost run, how long it was measured."""
+    """How long a run has been running; of a lost run, how long it was measured. None if that is unknown."""
     if status != Status.RUNNING:
         return measured_seconds if measured_seconds else None
     started = timestamp(header.get("started"))
@@ -54,7 +54,7 @@ def _wall_seconds(header: Header, status: Status, measured_seconds: float) -> fl
 
 
 def timestamp(text: object) -> float | None:
-    """Seconds since 1970 of an ISO-8601 time; None when it is none."""
+    """An ISO 8601 time in seconds since 1970; None if it is not valid."""
     if not isinstance(text, str):
         return None
     try:

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     pass
 
 _TURN = 2.0
-"""Seconds of work after which the lock is released for others."""
+"""Seconds of work after which the lock is released for other processes."""
 _SETTLED = 2.0
-"""Seconds after which the time of a directory's last change is sure to change with the next one."""
+"""Seconds since a directory's last change after which the next change is sure to give it another time."""
 _MANY_BYTES = 8 << 20
 _MANY_FILES = 2000
-"""Of journals to read: from here on it is quicker to make the indexes after the rows."""
+"""If more bytes or files of journals are to be read, it is faster to create the SQL indexes after the rows."""
 _YOUNG = 3600.0
-"""Seconds for which a file without a header may still get one."""
+"""Seconds for which a new file without a header may still get one."""
 
 
 class _IndexedFile(NamedTuple):
@@ -60,12 +60,12 @@ class _IndexedFile(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What there is to do."""
+    """The work to do."""
 
     changed: list[str]
     gone: list[str]
-    directory: str | None  # the directory's time of change, to be stored once all is done; None: as before
-    left: Sequence[str] = ()  # marks of those who replaced files and were killed
+    directory: str | None  # the directory's time of change, to be stored when all is done; None: unchanged
+    left: Sequence[str] = ()  # marks of processes that were killed while they replaced files
 
 
 def bring_up_to_date(
@@ -76,10 +76,10 @@ def bring_up_to_date(
     patient: bool = False,
     on_wait: Callable[[], None] = lambda: None,
 ) -> None:
-    """Bring the index up to date with the journals in `directory`. One that cannot be read never hides the others.
+    """Bring the index up to date with the journals in `directory`. A journal that cannot be read never hides others.
 
-    Locked when another process holds the lock for too long; what was indexed until then stays. `patient` and `on_wait`
-    are those of `writing`.
+    Raises Locked if another process holds the lock for too long; what was indexed until then stays. `patient` and
+    `on_wait` are those of `writing`.
     """
     updating = _Updating(connection, directory, warn)
     plan = updating.plan()
@@ -95,7 +95,7 @@ def bring_up_to_date(
 
 
 def index_again(connection: Connection, directory: str, names: Sequence[str], warn: Callable[[str], None]) -> None:
-    """Within a transaction: forget what these files held, and read those that still exist."""
+    """Within a transaction: remove the runs of these files from the index, and read the files that still exist."""
     _Updating(connection, directory, warn).read_again(names)
 
 
@@ -106,12 +106,12 @@ class _Updating:
         self._warn = warn
         self._rows: RowWriter
         self._next_file = 0
-        # As text, for there may be a million files, and to compose a statement takes longer than to read one.
+        # As text: there may be a million files, and composing a statement takes longer than reading a file.
         self._select_file = str(select(journal_files).where(journal_files.c.name == "").compile(connection.engine))
         self._insert_file = str(insert(journal_files).prefix_with("OR REPLACE").compile(connection.engine))
 
     def plan(self) -> _Plan | None:
-        """What there is to do; None when that is nothing."""
+        """The work to do; None if there is none."""
         mtime = self._directory_mtime()
         state = {row.name: row.value for row in self._connection.execute(select(index_state))}
         left = marks_left(state)
@@ -128,8 +128,11 @@ class _Updating:
         return _Plan(changed, gone, str(mtime) if settled else "", left)
 
     def work(self, plan: _Plan) -> _Plan | None:
-        """Within a transaction: do as much as fits it, and return the rest. What another process did is skipped."""
-        # By name: the number of a file that was forgotten meanwhile may be another's by now.
+        """Within a transaction: do as much as fits into one turn. Returns the rest, or None if all is done.
+
+        What another process has done since the plan was made is skipped.
+        """
+        # By name: if another process removed a file since the plan was made, its number may be that of another file.
         forget_files(self._connection, self._numbers(name for name in plan.gone if not self._exists(name)))
         if self._is_much(plan):
             self._drop_indexes()
@@ -154,7 +157,7 @@ class _Updating:
         return None
 
     def read_again(self, names: Sequence[str]) -> None:
-        """Forget what these files held, and read those that still exist."""
+        """Remove the runs of these files from the index, and read the files that still exist."""
         forget_files(self._connection, self._numbers(names))
         self._begin()
         for name in names:
@@ -170,7 +173,7 @@ class _Updating:
         return [row.file for row in rows if row is not None]
 
     def _exists(self, name: str) -> bool:
-        """Listing a directory can miss a file that is replaced meanwhile: it is there all the time."""
+        """Whether a file exists: listing a directory can miss a file that is replaced at the same time."""
         return os.path.lexists(f"{self._directory}/{name}")
 
     def _directory_mtime(self) -> int:
@@ -203,7 +206,7 @@ class _Updating:
         try:
             size, mtime_ns = file_size(f"{self._directory}/{file.name}")
         except OSError:
-            return False  # removed, as the directory's change shows
+            return False  # removed: the time of the directory shows that
         if (size, mtime_ns) != (file.size, file.mtime_ns):
             return True
         return file.is_open == OPEN and not writer_lives(json.loads(file.writer), mtime_ns / 1e9)
@@ -228,7 +231,7 @@ class _Updating:
                 index.drop(self._connection, checkfirst=True)
 
     def _read(self, name: str, *, anew: bool = False) -> None:
-        """Read one file, `anew` or what is new in it; warn of one that cannot be read, and do not try it again."""
+        """Read what is new in a file, or all of it if `anew`. Warn if it cannot be read, and do not try again."""
         path = f"{self._directory}/{name}"
         try:
             size, mtime_ns = file_size(path)
@@ -285,7 +288,7 @@ class _Updating:
                 is_open, writer = self._judge(scanned, before.file)
         except StoreError as error:
             self._warn(str(error))
-        except OSError as error:  # removed meanwhile
+        except OSError as error:  # the file was removed
             self._warn(f"{scanned.path}: {error.strerror}")
         self._rows.amend(scanned.amendments, before.file)
         read_to, lines = scanned.resume_at
@@ -293,7 +296,7 @@ class _Updating:
         self._connection.exec_driver_sql(self._insert_file, tuple(after))
 
     def _file_before(self, name: str, size: int, *, anew: bool) -> _IndexedFile:
-        """The index's entry of a file; a new one when the file shrank, for then it was replaced."""
+        """The index's entry of a file; a new one for a new file, if `anew`, or if the file shrank: it was replaced."""
         row = self._connection.exec_driver_sql(self._select_file, (name,)).first()
         if row is not None and size >= row.size and not anew:
             return _IndexedFile(*row)
@@ -305,7 +308,7 @@ class _Updating:
         return _IndexedFile(self._next_file - 1, name, 0, 0, CLOSED, 0, 0, "{}")
 
     def _judge(self, scan: ScannedFile, file: int) -> tuple[int, str]:
-        """Whether a file with unfinished runs may still grow, and its writer."""
+        """Index the unfinished runs of a file. Returns CLOSED, OPEN or SILENT for the file, and its writer as JSON."""
         state_of_file = CLOSED
         writer: Mapping[str, Any] = scan.shared
         for run in scan.unfinished:
@@ -338,7 +341,7 @@ def _size(path: str) -> int:
     try:
         return os.path.getsize(path)
     except OSError:
-        return 0  # removed meanwhile
+        return 0  # the file was removed
 
 
 def _is_utf8(name: str) -> bool:
@@ -351,5 +354,5 @@ def _state(header: Mapping[str, Any], scan: ScannedFile) -> int:
         return OPEN
     if is_elsewhere(header):
         return SILENT
-    # It may have written its last line after we read and before it ended.
+    # The writer may have written its last line after we read the file, and then ended.
     return OPEN if file_size(scan.path)[0] != scan.size or size != scan.size else CLOSED

@@ -1,1 +1,1 @@
-"""Questions to the index: which runs are meant, and what they have in common."""
+"""Queries of the index: which runs a user means, and what they have in common."""

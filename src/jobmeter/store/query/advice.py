@@ -1,4 +1,4 @@
-"""What to request next time for jobs that have a history."""
+"""Advises what to request next time for jobs that have a history."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from jobmeter.store.query.selection import Selection
 from jobmeter.store.store import Store
 
 _MANY = 100
-"""Jobs from which on the machine of each newest run is not read: it is only for the reason."""
+"""For more jobs, the machine of each job's newest run is not read: only the reason of an advice uses it."""
 
 
 def advise_jobs(store: Store, names: Sequence[str], policy: Policy, features: Features = NO_FEATURES) -> list[Advice]:
-    """For the jobs and workflows named, or for those of the newest run. UsageError for a name that none has."""
+    """Advice for the jobs and workflows named, or for what was run or imported last; see `job_histories`."""
     return advise_histories(store, list(job_histories(store, names)), policy, features)
 
 
 def advise_histories(
     store: Store, histories: Sequence[History], policy: Policy, features: Features = NO_FEATURES
 ) -> list[Advice]:
-    """For each; jobs that are sized together share what is known of their kind."""
+    """Advice for each history. Jobs that are sized together share what is learned of them."""
     predictors = fit_histories(histories, policy, features)
     few = len(histories) <= _MANY
     return [
@@ -37,7 +37,7 @@ def advise_histories(
 
 
 def fit_histories(histories: Iterable[History], policy: Policy, features: Collection[str] | None) -> list[Predictor]:
-    """For each; `features` are the names of what is known of the runs to come; None is all."""
+    """A predictor for each history. `features` names what is known of the runs to come; None means everything."""
     pools = Pools()
     predictors = [fit(history.name, history.rows, policy, pools) for history in histories]
     pools.settle(policy, features)
@@ -45,7 +45,10 @@ def fit_histories(histories: Iterable[History], policy: Policy, features: Collec
 
 
 def job_histories(store: Store, names: Sequence[str]) -> Iterator[History]:
-    """Of the jobs and workflows named; without names, of what was run or imported last. UsageError for an unknown."""
+    """The histories of the jobs and workflows named; without names, of what was run or imported last.
+
+    Raises UsageError if a name is unknown.
+    """
     if not names:
         yield from _newest_histories(store)
     for name in names:
@@ -60,7 +63,7 @@ def job_histories(store: Store, names: Sequence[str]) -> Iterator[History]:
 def _newest_histories(store: Store) -> Iterator[History]:
     newest = next(store.runs(Selection(limit=1)), None)
     if newest is None:
-        store.resolve("last")  # says that there are none
+        store.resolve("last")  # raises UsageError: there are no runs
     elif (file := imported_last(store)) is not None:
         yield from source_histories(store, file)
     else:

@@ -1,4 +1,4 @@
-"""What `check` is about: runs, or the jobs of one run of a workflow."""
+"""Finds what `check` is to examine: runs, or the jobs of one run of a workflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Subject(NamedTuple):
-    """Runs, as a condition of SQL; if they are all of one run of a workflow, its id and which run of it."""
+    """Runs, as an SQL condition; if all are of one run of a workflow, also the workflow's id and the run's number."""
 
     condition: ColumnElement[bool]
     workflow: str | None = None
@@ -26,8 +26,9 @@ class Subject(NamedTuple):
 
 
 def subject(store: Store, names: Sequence[str], filters: Selection, run: int | None) -> Subject:
-    """What these names and filters mean; without any, what was imported last, or the newest run with its workflow.
+    """The runs that these names and filters select.
 
+    Without any: the runs that were imported last, else the newest run, or all jobs of its run of a workflow. Raises
     UsageError for names and runs that do not exist.
     """
     if names:
@@ -39,7 +40,7 @@ def subject(store: Store, names: Sequence[str], filters: Selection, run: int | N
         return Subject(job_metadata.c.file == file)
     newest = next(store.runs(filters._replace(limit=1)), None)
     if newest is None:
-        store.resolve("last")  # says that there are none
+        store.resolve("last")  # raises UsageError if the store is empty
         raise UsageError("no runs found")
     if "workflow" in newest:
         return _workflow(store, newest["workflow"], filters, newest["workflow_run"] if run is None else run)
@@ -58,7 +59,7 @@ def _named(store: Store, name: str, filters: Selection, run: int | None) -> Subj
 
 
 def resolve_run_or_suggest(store: Store, name: str) -> str:
-    """The id of the run that is named; UsageError with a name that is alike when there is none."""
+    """The id of the run that is named. Raises UsageError, which suggests a similar name, if there is none."""
     try:
         return store.resolve(name)
     except NoSuchRun:
@@ -73,7 +74,7 @@ def _workflow(store: Store, workflow: str, filters: Selection, run: int | None) 
 
 
 def workflow_run(store: Store, workflow: str, run: int | None) -> int:
-    """The run of the workflow that is meant: this one, else the newest. UsageError when it has no such run."""
+    """The number of a workflow's run: `run` if given, else the newest. Raises UsageError if it has no such run."""
     runs = store.workflow_runs(workflow)
     if run is not None and run not in runs:
         there = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"

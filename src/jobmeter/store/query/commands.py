@@ -1,4 +1,4 @@
-"""The newest runs of names, with their commands: enough to see whether a name stands for one job."""
+"""Reads the newest runs of names, whose commands show whether a name stands for one job."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MOST_NAMES = 20
 
 
 def newest_runs(store: Store, names: Iterable[str]) -> Iterator[StoredRun]:
-    """Of the first names, some of the newest runs of each: an answer that takes no time among a million of runs."""
+    """Some of the newest runs of each of the first names: quick even if a million runs are stored."""
     for name in list(dict.fromkeys(names))[:_MOST_NAMES]:
-        # As an expression: a name may have brackets in it, and is then no glob that matches itself.
+        # As an expression: a name with brackets, taken as a glob, would not match itself.
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         yield from store.runs(Selection(where=f'name = "{quoted}"', limit=_NEWEST))

@@ -1,10 +1,10 @@
-"""The little language of `--where`, compiled to a condition of SQL with bound parameters.
+"""The small language of `--where`, compiled to an SQL condition with bound parameters.
 
     memory_peak_bytes > 4GiB and (status = "oom" or not name ~ "test*") and labels.team = "a" and metrics.loss < 0.2
 
 Comparisons are `= != < <= > >=` and `~`, which matches a glob. Numbers may have a unit: bytes
 (`512m`, `4GiB`) where the field is of bytes, time (`90s`, `1h30m`) where it is of seconds.
-Fields are those of `ls --fields`; a comparison with what was not measured is not true.
+Fields are those of `ls --fields`; a comparison with a figure that was not measured is not true.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Subject(NamedTuple):
 
 
 def compile_expression(text: str) -> ColumnElement[bool]:
-    """The condition that `text` expresses. UsageError, with a caret under the position, when it cannot be parsed."""
+    """The condition that `text` expresses. Raises UsageError, with a caret under the position, if it is not valid."""
     return _Parser(text).parse()
 
 
@@ -141,7 +141,7 @@ class _Parser:
                 opened = self._next()
                 inner = self._either()
                 if self._now.text != ")" or self._now.kind != "sign":
-                    self._fail("a ) is missing to this (" if self._now.kind == "end" else "a ) is missing here",
+                    self._fail("this ( is never closed" if self._now.kind == "end" else "a ) is missing here",
                                opened.position if self._now.kind == "end" else None)  # fmt: skip
                 self._next()
                 return inner.self_group()
@@ -212,7 +212,7 @@ class _Parser:
 
     def _fail(self, message: str, position: int | None = None) -> NoReturn:
         at = self._now.position if position is None else position
-        # As it is printed, the text before the position may be longer than it is.
+        # The text is escaped when it is printed, which may make the part before the position longer.
         raise UsageError(f"--where: {message}", f"  {self._text}", f"  {' ' * len(printable(self._text[:at]))}^")
 
 

@@ -51,11 +51,14 @@ FIELDS = {
 
 
 _FULL_NAMES = {without_unit(name): name for name in FIELDS}
-"""As headings have them: `memory_peak` is `memory_peak_bytes`."""
+"""Fields by their names in headings, which have no unit: `memory_peak` is `memory_peak_bytes`."""
 
 
 def full_name(name: str) -> str:
-    """The field of this name, with or without its unit; UsageError, with the nearest there is, when there is none."""
+    """The full name of a field that is named with or without its unit.
+
+    Raises UsageError, which suggests the nearest name, if there is no such field.
+    """
     full = name if name in FIELDS else _FULL_NAMES.get(name)
     if full is None:
         raise UsageError(f"there is no field {name!r}. {suggest(name, _FULL_NAMES)}")
@@ -63,5 +66,5 @@ def full_name(name: str) -> str:
 
 
 def check_field(name: str) -> Field:
-    """What is known of the field of this name; UsageError as above."""
+    """The unit and the column of the field of this name. Raises UsageError as `full_name` does."""
     return FIELDS[full_name(name)]

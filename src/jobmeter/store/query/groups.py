@@ -1,4 +1,4 @@
-"""The runs that people name: one by one, or as a group."""
+"""Finds the runs that users name: one by one, or as a group."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from jobmeter.store.store import Store
 
 
 def named_runs(store: Store, names: Iterable[str]) -> list[StoredRun]:
-    """The rows of the runs named by id, prefix, name or `last`, each once. UsageError for an unknown one."""
+    """The rows of the runs named by id, prefix, name or `last`, each once. Raises UsageError if one is unknown."""
     ids = dict.fromkeys(store.resolve(name) for name in names)
     return [row for run_id in ids for row in store.runs(Selection(where=f'id = "{run_id}"'))]
 
 
 def runs_of(store: Store, words: str, warn: Callable[[str], None]) -> list[StoredRun]:
-    """The runs that one side of a comparison names: runs, or a group of which those that completed count."""
+    """The runs that one side of a comparison names: single runs, or those runs of a group that completed.
+
+    Raises UsageError if there are none.
+    """
     group = group_of(words)
     if group is None:
         return named_runs(store, _parts(words))
@@ -32,7 +35,7 @@ def runs_of(store: Store, words: str, warn: Callable[[str], None]) -> list[Store
 
 
 def group_of(words: str) -> Selection | None:
-    """The group that these words name, as `name=GLOB` or `label.KEY=VALUE,source=TOOL`; None where they name runs."""
+    """The group that `words` name, as `name=GLOB` or `label.KEY=VALUE,source=TOOL`; None if they name runs."""
     parts = _parts(words)
     conditions = [part for part in parts if part.startswith(("name=", "source=", "label."))]
     if not parts or (conditions and len(conditions) < len(parts)):

@@ -16,19 +16,19 @@ from jobmeter.store.store import Store
 
 _JOB = job_metadata.c
 _MANY = 200_000
-"""Runs from which on those of each job are fetched by themselves, the newest alone."""
+"""If there are more runs, only the newest of each job are fetched, one job at a time."""
 _JOB_STEP: ColumnElement[str] = func.json_extract(_JOB.workflow_job, "$.step")
 
 
 class History(NamedTuple):
-    """Of one job."""
+    """The history of one job."""
 
     name: str
     rows: list[StoredRun]  # the newest runs, newest first
 
 
 def workflow_histories(store: Store, workflow: str, only: Container[str] | None = None) -> Iterator[History]:
-    """Of each step of a workflow, or of `only` these, over all its runs, in the order of the spec."""
+    """The history of each step of a workflow, or of `only` these, over all its runs, in the order of the spec."""
     mine = store.condition(Selection(workflow=workflow))
     first = func.min(func.json_extract(_JOB.workflow_job, "$.job_id"))
     steps = store.query(select(_JOB_STEP).where(mine).group_by(_JOB_STEP).order_by(first))
@@ -38,20 +38,20 @@ def workflow_histories(store: Store, workflow: str, only: Container[str] | None 
 
 
 def name_histories(store: Store, pattern: str) -> Iterator[History]:
-    """Of each job whose name matches; a job of workflows has the name under which it ran."""
-    # A name may have brackets in it, and is then no glob that matches itself.
+    """The history of each job whose name matches; a job of workflows has the name under which it ran."""
+    # A name with brackets, taken as a glob, would not match itself.
     mine = match_glob(_JOB.job_name, pattern) | (_JOB.job_name == pattern)
     return _by_name(store, mine)
 
 
 def source_histories(store: Store, file: int) -> Iterator[History]:
-    """Of each job of which this file of the store has a run."""
+    """The history of each job that has a run in this file of the store."""
     names = select(_JOB.job_name).where(_JOB.file == file)
     return _by_name(store, _JOB.job_name.in_(names))
 
 
 def _by_name(store: Store, mine: ColumnElement[bool]) -> Iterator[History]:
-    """One statement for all jobs, unless some have far more runs than count."""
+    """The history of each job. One statement for all jobs, unless there are far more runs than a history uses."""
     counts = [
         tuple(row) for row in store.query(select(_JOB.job_name, func.count()).where(mine).group_by(_JOB.job_name))
     ]

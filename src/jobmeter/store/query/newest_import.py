@@ -1,4 +1,4 @@
-"""What was imported last."""
+"""Finds the runs that were imported last."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobmeter.store.store import Store
 
 
 def imported_last(store: Store) -> int | None:
-    """The file of the runs that were stored last, if another tool measured them."""
+    """The number of the file with the run that was stored last; None if jobmeter measured that run itself."""
     job = job_metadata.c
     store.update()
     rows = store.query(select(job.source, job.file).order_by(job.number.desc()).limit(1))

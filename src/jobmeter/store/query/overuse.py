@@ -1,4 +1,4 @@
-"""The runs that `check` judges; of very many, only those that can have used too much, selected by SQL."""
+"""Selects the runs that `check` judges: of very many runs, only those that can have used too much, by SQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jobmeter.store.query.fields import FIELDS
 from jobmeter.store.store import Store
 
 MANY = 10_000
-"""Runs from which on only those are fetched that can have used too much."""
+"""If there are more runs, only those that can have used too much are fetched."""
 _FAILURES = 1000
 _JOB = job_metadata.c
 _MET = tuple(resource.met_by.value for resource in RESOURCES if resource.met_by)
@@ -37,25 +37,28 @@ _OF_WORKFLOWS = job_metadata.alias()
 _LATER_ATTEMPTS = select(_OF_WORKFLOWS.c.number).where(
     _OF_WORKFLOWS.c.workflow_id.is_not(None) & (func.json_extract(_OF_WORKFLOWS.c.workflow_job, "$.attempt") > 1)
 )
-"""Found first, by the index of workflows: there are few of them among very many runs."""
+"""A subquery, which the index of workflows answers first: there are few later attempts among very many runs."""
 
 
 class RunsToCheck(NamedTuple):
     total: int  # jobs: later attempts are not counted
     rows: list[StoredRun]  # newest first
-    is_all: bool  # else those that may have used too much, later attempts, and the last that failed
-    failed: int  # attempts, of all there are, that failed for other reasons than a limit
+    is_all: bool  # else `rows` are those that may have used too much, later attempts, and the last failures
+    failed: int  # attempts among all runs that failed for other reasons than a limit
 
 
 def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool = False) -> RunsToCheck:
-    """The runs of which `mine` is true, `everything` of them or, if they are many, what `check` has to report."""
+    """The runs for which `mine` is true; if they are many, only those that `check` has to report.
+
+    With `everything`, all of them in any case.
+    """
     total = _count(store, mine)
     unsuccessful = mine & _JOB.status.in_(UNSUCCESSFUL)
     if everything or total <= MANY:
         rows = judged_rows(store, mine)
         jobs = len({job_of(row).key for row in rows})
         return RunsToCheck(jobs, rows, True, sum(row["status"] in UNSUCCESSFUL for row in rows))
-    # Whether an attempt is judged depends on those after it.
+    # Whether an attempt is judged depends on the attempts after it.
     later = judged_rows(store, mine & _JOB.number.in_(_LATER_ATTEMPTS))
     suspects = judged_rows(store, mine & may_be_over())
     failures = judged_rows(store, unsuccessful, _FAILURES)
@@ -65,7 +68,7 @@ def runs_to_check(store: Store, mine: ColumnElement[bool], *, everything: bool =
 
 
 def _without_first(store: Store, mine: ColumnElement[bool], later: Sequence[StoredRun]) -> int:
-    """How many jobs there are of which later attempts were chosen and the first was not."""
+    """How many jobs have a later attempt among the selected runs, but not their first attempt."""
     keys = {job_of(row).key for row in later}
     theirs = mine & _JOB.workflow_id.in_({str(key[0]) for key in keys}) & (_ATTEMPT == 1)
     columns = (_JOB.workflow_id, _JOB.workflow_run, _JOB_NUMBER)
@@ -78,13 +81,13 @@ def _count(store: Store, condition: ColumnElement[bool]) -> int:
 
 
 def may_be_over() -> ColumnElement[bool]:
-    """True of every run of which `analyse.overuse.judge` finds over-use, and of few others."""
+    """True for every run in which `analyse.overuse.judge` finds over-use, and for few others."""
     requested = 100 * _JOB.requirement_cpus
     return or_(
         _JOB.memory_peak_bytes > _JOB.requirement_memory_bytes,
         _JOB.wall_seconds > _JOB.requirement_runtime_seconds,
         _JOB.gpus_peak > _JOB.requirement_gpus,
-        # Whatever is requested, it is rounded up to one CPU at least.
+        # `judge` adds TICK_LAG for each CPU requested, rounded up: at least once.
         _JOB.cpu_peak_percent > PEAK_OVER * requested + TICK_LAG,
         _JOB.cpu_mean_percent > MEAN_OVER * requested,
         _JOB.status.in_(_MET),
@@ -92,11 +95,11 @@ def may_be_over() -> ColumnElement[bool]:
 
 
 def judged_rows(store: Store, condition: ColumnElement[bool], limit: int | None = None) -> list[StoredRun]:
-    """What `analyse.check` and `analyse.size` need of runs, newest first; the newest `limit` of them."""
+    """The fields of runs that `analyse.check` and `analyse.size` need, newest run first; at most `limit` runs."""
     statement = select(*_COLUMNS).where(condition)
     if limit is not None:
         statement = statement.order_by(_JOB.started.desc()).limit(limit)
-    # Sorted here: SQLite would go through all runs in their order to sort the few that it finds.
+    # Sorted here: to return few runs in order, SQLite would walk through all runs in that order.
     return _newest_first(_row(row) for row in store.query(statement))
 
 
@@ -107,7 +110,7 @@ def _newest_first(rows: Iterable[StoredRun]) -> list[StoredRun]:
 def _row(values: Sequence[Any]) -> StoredRun:
     row = {name: value for name, value in zip(_NEEDED, values) if value is not None}
     if row["labels"] == "{}":
-        del row["labels"]  # of most runs
+        del row["labels"]  # most runs have none
     for name in ("workflow_job", "enforced", "at_least", "labels"):
         if name in row:
             row[name] = json.loads(row[name])

@@ -1,4 +1,4 @@
-"""What `plot` is about: runs by name, jobs of a workflow by their numbers, or a whole workflow."""
+"""Finds what `plot` is to show: runs by name, jobs of a workflow by their numbers, or a whole workflow."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 
 class PlotSubject(NamedTuple):
-    """The ids of runs; without any, all of a run of a workflow."""
+    """The ids of runs; if there are none, all jobs of one run of a workflow."""
 
     ids: list[str]
-    workflow: tuple[str, int] | None = None  # its id, and which run of it
+    workflow: tuple[str, int] | None = None  # its id, and the number of its run
 
 
 def plot_subject(store: Store, names: Sequence[str], job_ids: Sequence[str], run: int | None) -> PlotSubject:
-    """What these names and numbers mean; without any, the last run. UsageError for those that do not exist.
+    """The runs that these names and numbers select; without any, the last run.
 
-    A number is that of a job, as `check` prints it: of the workflow that is named, else of the newest run of one.
+    A number is that of a job, as `check` prints it: in the workflow that is named, else in the newest run of any
+    workflow. Raises UsageError for names and numbers that do not exist.
     """
     workflows: list[tuple[str, int]] = []
     ids: list[str] = []
@@ -45,7 +46,7 @@ def plot_subject(store: Store, names: Sequence[str], job_ids: Sequence[str], run
 
 
 def _jobs(store: Store, job_ids: Sequence[str], workflows: list[tuple[str, int]], run: int | None) -> list[str]:
-    """The runs of these jobs, every attempt; what is no number is the name of a run."""
+    """The ids of the runs of these jobs, every attempt. A text that is not a number is the name of a run."""
     if len(workflows) > 1:
         raise UsageError("--job-ids: are numbers of the jobs of one workflow. Name one.")
     numbered = [text for text in job_ids if text.isdecimal()]
@@ -69,7 +70,7 @@ def _jobs(store: Store, job_ids: Sequence[str], workflows: list[tuple[str, int]]
 
 
 def _newest(store: Store, run: int | None) -> tuple[str, int] | None:
-    """The workflow that was run last; None when none was."""
+    """The workflow that was run last, and the number `run` or else that of its last run. None if none was run."""
     newest = next(store.runs(Selection(where="workflow != ''", limit=1)), None)
     if newest is None:
         return None

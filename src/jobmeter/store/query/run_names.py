@@ -23,7 +23,10 @@ Query = Callable[[Select[Any]], list[Row[Any]]]
 
 
 def resolve_run(query: Query, text: str) -> str:
-    """The id of the run named by id, `last`, name (its newest run) or unique prefix, tried in this order."""
+    """The id of the run named by id, `last`, name (its newest run) or unique prefix, tried in this order.
+
+    Raises NoSuchRun if there is none, UsageError if several ids have the prefix.
+    """
     job = job_metadata.c
     newest = select(job.job_id).order_by(job.started.desc()).limit(1)
     for statement in (
@@ -38,7 +41,7 @@ def resolve_run(query: Query, text: str) -> str:
 
 
 def find_workflow(query: Query, text: str) -> str | None:
-    """The id of the workflow named by id or name."""
+    """The id of the workflow named by id or name; None if it has no stored run."""
     job = job_metadata.c
     for candidate in (text, workflow_id(text)):
         if query(select(job.number).where(job.workflow_id == candidate).limit(1)):
@@ -47,7 +50,7 @@ def find_workflow(query: Query, text: str) -> str | None:
 
 
 def did_you_mean(query: Query, text: str) -> str:
-    """`Did you mean 'hogs'?`, among jobs and workflows; empty when no name is like `text`."""
+    """`Did you mean 'hogs'?` for a job or workflow; empty if no name is similar to `text`."""
     job = job_metadata.c
     names = (str(name) for column in (job.workflow_id, job.job_name) for (name,) in query(select(column).distinct()))
     return suggest(text, names, "")

@@ -1,4 +1,4 @@
-"""Which runs are selected, as a condition of SQL."""
+"""Selections of runs, and their SQL conditions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, and_, or_, select, true
 
 from jobmeter.errors import UsageError
+from jobmeter.moments import checked_moment
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.expression import compile_expression, label_column
 from jobmeter.store.query.fields import check_field
@@ -32,7 +33,7 @@ class Selection(NamedTuple):
 
 
 def condition(selection: Selection) -> ColumnElement[bool]:
-    """The selection as a condition of SQL. UsageError for an expression that cannot be parsed."""
+    """The selection as an SQL condition. Raises UsageError if its expression cannot be parsed, or a time cannot be."""
     job = job_metadata.c
     parts: list[ColumnElement[bool]] = []
     if selection.names:
@@ -47,12 +48,17 @@ def condition(selection: Selection) -> ColumnElement[bool]:
     if selection.workflow_run is not None:
         parts.append(job.workflow_run == selection.workflow_run)
     if selection.since is not None:
-        parts.append(job.started >= utc(selection.since))
+        parts.append(job.started >= _text(selection.since))
     if selection.until is not None:
-        parts.append(job.started < utc(selection.until))
+        parts.append(job.started < _text(selection.until))
     if selection.where:
         parts.append(compile_expression(selection.where))
     return and_(true(), *parts)
+
+
+def _text(seconds: float) -> str:
+    """A time as the index has it, to compare."""
+    return utc(checked_moment(seconds, f"{seconds:g} seconds since 1970"))
 
 
 def match_glob(column: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
@@ -62,13 +68,13 @@ def match_glob(column: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
 
 
 def ordered(selection: Selection, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
-    """The statement that gives these columns of the runs selected, in their order."""
+    """The statement for these columns of the selected runs, in order. Raises UsageError as `Store.runs` does."""
     field = check_field(selection.sort)
     if selection.limit is not None and selection.limit < 0:
         raise UsageError(f"a limit of {selection.limit} is below 0")
     column = job_metadata.c[field.column]
     order = column.desc() if selection.descending else column.asc()
-    # Runs without the figure come last whichever way; `started` is always known, and its index then gives the order.
-    absent_last = () if field.unit == "time" else (column.is_(None),)
+    # Runs without the figure come last in both directions. `started` is always known: its SQL index gives the order.
+    absent_last = () if field.column == "started" else (column.is_(None),)
     statement = select(*columns).where(condition(selection)).order_by(*absent_last, order)
     return statement if selection.limit is None else statement.limit(selection.limit)

@@ -1,4 +1,4 @@
-"""The statistics of groups of runs, by SQL where there may be a million of them."""
+"""Computes statistics of groups of runs, in SQL where there may be a million runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JOB = job_metadata.c
 
 
 def statistics(store: Store, selection: Selection, by: str | None = None) -> list[GroupStatistics]:
-    """The statistics of the runs selected, by name, by `source` or by the value of a label; those of most runs first.
+    """Statistics of the selected runs, by name, by `source` or by the value of a label; the largest group first.
 
     Runs of different sources are never in one group.
     """
@@ -65,7 +65,7 @@ def _by_name(store: Store, selection: Selection) -> list[GroupStatistics]:
 
 
 def _foreign(store: Store, selection: Selection) -> dict[str, dict[str, int]]:
-    """Name → source → how many runs another tool measured; few names have any, and an index of their own."""
+    """Name → source → how many runs another tool measured. Few names have such runs; a partial index finds them."""
     condition = is_foreign(job_metadata) & _condition(store, selection)
     counts: dict[str, dict[str, int]] = {}
     statement: Select[Any] = select(_JOB.job_name, _JOB.source, func.count()).where(condition)
@@ -84,7 +84,10 @@ def _only_source(foreign: dict[str, int], runs: int) -> str | None:
 
 
 def _sums(store: Store, selection: Selection) -> Select[Any]:
-    """The name, how many runs have each figure of SPREAD, and the totals, those that have not ended among the ended."""
+    """The statement for each name, how many of its runs have each figure of SPREAD, and the totals.
+
+    In the totals, runs that have not ended are counted as ended.
+    """
     wall, cpu, cpus = _JOB.wall_seconds, _JOB.cpu_seconds, _JOB.requirement_cpus
     statement = select(
         _JOB.job_name,
@@ -114,13 +117,13 @@ def _running(store: Store, selection: Selection) -> dict[str, int]:
 
 
 def _condition(store: Store, selection: Selection) -> ColumnElement[bool]:
-    """The selection, written so that SQLite does not use the index of statuses and look up every run in it."""
+    """The selection, written so that SQLite does not use the index of statuses, and then look up each run."""
     named = store.condition(selection._replace(statuses=()))
     return and_(named, _JOB.status.concat("").in_(selection.statuses)) if selection.statuses else named
 
 
 def _spread(store: Store, selection: Selection, name: str, figure: str, count: int) -> Spread:
-    """Exact quantiles. Counted from the top: NULLs lie at the bottom, and p95 and max are near."""
+    """Exact quantiles. Rows are counted from the top: NULLs are at the bottom, and p95 and max are near the top."""
     mine = and_(_JOB.job_name == name, _condition(store, selection._replace(names=())))
     ordered = select(_JOB[figure]).where(mine).order_by(_JOB[figure].desc())
     levels = {}

@@ -76,6 +76,23 @@ def test_the_shell_may_be_another_or_none(tmp_path: Path) -> None:
     assert job_of(tmp_path, "shell: no").command == ["./run"]
 
 
+@pytest.mark.parametrize(
+    ("line", "interpreter"),
+    [
+        ("#!/bin/bash", ["/bin/bash"]),
+        ("#!/bin/bash -e", ["/bin/bash", "-e"]),
+        ("#! /usr/bin/env  bash ", ["/usr/bin/env", "bash"]),
+        ("#!/usr/bin/env -S bash -e", ["/usr/bin/env", "-S bash -e"]),
+        ("#!", ["/bin/ksh"]),
+    ],
+)
+def test_an_invocation_script_may_name_its_interpreter_with_an_argument(
+    tmp_path: Path, line: str, interpreter: list[str]
+) -> None:
+    job = job_of(tmp_path, f'shell: /bin/ksh, invocation_script: "{line}\\nA=1\\n"')
+    assert [*interpreter, "-c", f"{line}\nA=1\n ./run"] == job.command
+
+
 def test_a_list_of_words_is_executed_as_it_is(tmp_path: Path) -> None:
     (job,) = plan_of(tmp_path, "jobs: [{name: a, command: [prog, a b, $X, 3]}]").jobs
 

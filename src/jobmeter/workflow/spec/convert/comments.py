@@ -1,4 +1,4 @@
-"""The comments of a spec, each with what it stands beside: found between the values, whatever the format."""
+"""The comments of a spec, each with the value that it belongs to: found between the values, in all formats."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HASH = re.compile(r"(?:^|(?<=\s))#[ \t]?([^\r\n]*)|\"(?:[^\"\\]|\\.)*\"|'[^']*'
 _SLASHES = re.compile(r"//[ \t]?([^\r\n]*)|/\*(.*?)\*/|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _PATTERNS = {"YAML": _HASH, "TOML": re.compile(_HASH.pattern.replace(r"(?:^|(?<=\s))", ""), re.MULTILINE)}
 HAS_COMMENTS = {"YAML": "#", "TOML": "#", "JSON5": "//", "KDL": "//"}
-"""What a comment begins with; JSON has none."""
+"""What a comment begins with, by format; JSON has no comments."""
 
 
 class Comments:
-    """Hands out each comment once, to what is written for the value that it stands before or beside."""
+    """Returns each comment once, when the key or item that it stands before or beside is written."""
 
     def __init__(self, document: Document | None) -> None:
         self._before: dict[int, list[str]] = {}
@@ -29,19 +29,19 @@ class Comments:
             self._place(document, document.root)
 
     def before(self, index: int) -> list[str]:
-        """The lines above what begins at this index of the text."""
+        """The comment above the key or item that begins at this index of the text, as lines."""
         return self._before.pop(index, [])
 
     def beside(self, index: int) -> str:
-        """What stands behind it on its line."""
+        """The comment on the same line, behind the key or item that begins at this index."""
         return " ".join(self._beside.pop(index, []))
 
     def within(self, node: Node) -> list[str]:
-        """All that stands before or beside the parts of a value that is written on one line."""
+        """All comments before or beside the parts of a value, for a value that is written on one line."""
         return [line for start in _starts(node) for line in (*self.before(start), *self._beside.pop(start, []))]
 
     def rest(self) -> list[str]:
-        """What nobody took, so that no comment is lost."""
+        """All comments that were not returned yet, so that none is lost."""
         left = [line for lines in (*self._before.values(), *self._beside.values()) for line in lines]
         return [*left, *self.after]
 
@@ -76,7 +76,7 @@ def _comments(text: str, kind: str, spans: list[tuple[int, int]]) -> Iterator[_C
         for match in pattern.finditer(text, at, max(start, at)):
             words = next((group for group in match.groups() if group is not None), None)
             if words is None:
-                continue  # a text of something that is commented out
+                continue  # a quoted text in a part that is commented out
             lines = [line.strip().removeprefix("* ").rstrip() for line in words.strip().splitlines()] or [""]
             line_start = text.rfind("\n", 0, match.start()) + 1
             yield _Comment(match.start(), lines, not text[line_start : match.start()].strip())
@@ -84,7 +84,7 @@ def _comments(text: str, kind: str, spans: list[tuple[int, int]]) -> Iterator[_C
 
 
 def _spans(node: Node, text: str) -> Iterator[tuple[int, int]]:
-    """Where texts are: no comment begins there. A block of YAML may have one behind its `|`."""
+    """The start and end of each scalar: no comment begins there. A block of YAML may have one behind its `|`."""
     for inner in _scalars(node):
         start = inner.start.index
         if inner.style in ("|", ">"):

@@ -15,7 +15,7 @@ from jobmeter.workflow.spec.read.nodes import Mapping, TextPosition, node_of
 
 
 class Converted(NamedTuple):
-    """The new text, and what could not be carried over: a line for each."""
+    """The new text, the number of jobs, and a line for each thing that could not be converted."""
 
     text: str
     jobs: int
@@ -23,7 +23,7 @@ class Converted(NamedTuple):
 
 
 def convert_spec(path: str, kind: str) -> Converted:
-    """The spec in a file, in the format `kind`. UsageError when it is not right, or cannot be written so."""
+    """The spec in a file, in the format `kind`. Raises UsageError if it is not valid, or cannot be written in it."""
     document = read_document(path)
     plan = make_plan(document)
     comments = Comments(document)
@@ -47,7 +47,7 @@ def write_values(values: dict[str, Any], kind: str, notes: list[str]) -> str:
 
 
 def _check_same(path: str, kind: str, plan: Plan, text: str) -> None:
-    """The new text must mean the same: a way of writing that is not understood must not pass for a conversion."""
+    """Raise UsageError unless the new text gives the same plan, so that no wrong conversion goes unnoticed."""
     extension = next(extension for extension, name in FORMATS.items() if name == kind)
     new_path = os.path.splitext(path)[0] + extension
     try:

@@ -1,4 +1,4 @@
-"""A spec as a starting point, from what Snakemake or Nextflow printed: names, dependencies, requirements."""
+"""Makes a spec to start from, of what Snakemake or Nextflow printed: names, dependencies, requirements."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jobmeter.workflow.spec.convert.nextflow import nextflow_jobs
 from jobmeter.workflow.spec.convert.snakemake import is_summary, snakemake_jobs, summary_jobs
 
 PLACEHOLDER = 'echo "write the command of $JOBMETER_JOB_NAME here" >&2; exit 1'
-"""The command of a job of which none is recorded: it fails, so that nobody takes it for the work itself."""
+"""The command of a job whose own is not recorded. It fails, so that it cannot be mistaken for the job's work."""
 
 
 class ForeignSpec(NamedTuple):
-    """What a spec can be made of, and what could not be carried over."""
+    """The values of the spec, and what could not be converted."""
 
     tool: str
     values: dict[str, Any]

@@ -22,17 +22,17 @@ class Vertex(NamedTuple):
     """A node of a graph."""
 
     id: str
-    label: str  # its lines divided by \n
-    is_job: bool  # no channel, no operator
+    label: str  # its lines are separated by \n
+    is_job: bool  # and not a channel or an operator
 
 
 class Graph(NamedTuple):
     tool: str
     vertices: dict[str, Vertex]
-    edges: list[tuple[str, str]]  # from what comes first
+    edges: list[tuple[str, str]]  # (first, second): the second needs the first
 
     def needs(self) -> dict[str, list[str]]:
-        """The jobs that each job needs, near ones only: through channels and operators."""
+        """The jobs that each job needs directly, or only through channels and operators."""
         incoming: dict[str, list[str]] = {}
         for start, end in self.edges:
             incoming.setdefault(end, []).append(start)
@@ -54,7 +54,7 @@ class Graph(NamedTuple):
 
 
 def read_graph(text: str) -> Graph | None:
-    """None when it is no graph of these tools."""
+    """The graph in `text`; None if it is not a graph of these tools."""
     if match := _DOT.match(text):
         is_snakemake = "snakemake" in match[1]
         return Graph(

@@ -15,7 +15,7 @@ _UNKNOWN = ("", "-")
 
 
 def nextflow_jobs(graph: Graph, trace: tuple[str, str] | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """A job for each task of the trace, or for each process without one; and what could not be carried over."""
+    """A job for each task of the trace, or for each process that has none there; and what could not be converted."""
     rows = _rows(*trace) if trace is not None else []
     by_process: dict[str, list[dict[str, str]]] = {}
     for row in rows:
@@ -53,7 +53,7 @@ def _rows(path: str, text: str) -> list[dict[str, str]]:
     delimiter = "\t" if "\t" in lines[0] else ","
     rows = [dict(zip(columns, map(str.strip, cells))) for cells in csv.reader(lines[1:], delimiter=delimiter)]
     newest: dict[str, dict[str, str]] = {}
-    for row in rows:  # of several attempts the last
+    for row in rows:  # the last of several attempts
         newest[row.get("name") or row.get("process", "")] = row
     return list(newest.values())
 
@@ -71,7 +71,7 @@ def _task_name(process: str, row: dict[str, str]) -> str:
 
 
 def _recorded(row: dict[str, str]) -> dict[str, Any]:
-    """What the trace has of a task: its script, and what it requested."""
+    """The script and the requirement of a task, as far as the trace has them."""
     sizes: dict[str, Any] = {}
     for field, column in (("cpus", "cpus"), ("memory", "memory"), ("runtime", "time")):
         value = row.get(column, "-")
@@ -85,7 +85,7 @@ def _recorded(row: dict[str, str]) -> dict[str, Any]:
 
 
 def _size(field: str, value: str) -> Any:
-    """As specs write it: `2 GB` is `2g`, and raw values are bytes and milliseconds."""
+    """A size as specs write it: `2 GB` becomes `2g`; a plain number is bytes of memory, or milliseconds of runtime."""
     if re.fullmatch(r"\d+", value):
         number = int(value)
         return number if field != "runtime" else f"{max(number // 1000, 1)}s"

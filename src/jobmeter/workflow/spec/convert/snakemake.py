@@ -17,7 +17,7 @@ def is_summary(text: str) -> bool:
 
 
 def snakemake_jobs(graph: Graph, summary: str | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """A job for each node, and what could not be carried over. A rule without work, as `all`, is left out."""
+    """A job for each node, and what could not be converted. The rule `all`, which does no work, is left out."""
     names: dict[str, str] = {}
     jobs: list[dict[str, Any]] = []
     losses = []
@@ -49,7 +49,7 @@ def snakemake_jobs(graph: Graph, summary: str | None) -> tuple[list[dict[str, An
 
 
 def summary_jobs(text: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """A job for each output file of a summary alone: their order comes from their files, where these are recorded."""
+    """A job for each output file of a summary without a graph: dependencies follow from input files, if recorded."""
     jobs: list[dict[str, Any]] = []
     names: dict[str, str] = {}
     for row in _rows(text):
@@ -102,7 +102,7 @@ def _word(text: str) -> str:
 
 
 def unique_name(name: str, names: dict[str, str]) -> str:
-    """A name fit for a job that no other has."""
+    """`name`, made valid for a job and different from all in `names`."""
     name = _word(name)[:200] or "job"
     taken, number, candidate = set(names.values()), 2, name
     while candidate in taken:

@@ -18,11 +18,11 @@ _BARE_TOML = re.compile(r"[A-Za-z0-9_-]+")
 _BARE_KDL = re.compile(r"[A-Za-z_][\w.-]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WIDE = 100
-"""Characters of a list on one line."""
+"""A list with fewer characters is written on one line."""
 
 
 def write_nodes(kind: str, root: Mapping, comments: Comments) -> str:
-    """The text of a spec. What TOML cannot have, which is null, is left out."""
+    """The text of a spec in the format `kind`. TOML has no null: such a value is left out."""
     lines = _WRITERS[kind](root, comments)
     return "\n".join([*lines, *_commented(_MARKS[kind], comments.rest())]) + "\n"
 
@@ -39,7 +39,7 @@ def _beside(mark: str, text: str) -> str:
 
 
 def _around(item: Node, comments: Comments) -> list[str]:
-    """The comments of an item of a list, for the lines above it; what is beside its first key stays there."""
+    """The comments of an item of a list, for the lines above it; a comment beside its first key stays there."""
     lines = comments.before(_start(item))
     is_own = not (isinstance(item, Mapping) and item.pairs and _start(item.pairs[0][0]) == _start(item))
     return [*lines, *filter(None, [comments.beside(_start(item))] if is_own else [])]
@@ -54,7 +54,7 @@ def is_nothing(node: Node) -> bool:
 
 
 def _literal(scalar: Scalar, truths: tuple[str, str] = ("true", "false"), nothing: str = "null") -> str | None:
-    """What is written plainly in every format: a number, a truth value, nothing. None for a text."""
+    """A scalar that every format writes without quotes: a number, a truth value or null. None if it is a text."""
     if scalar.style:
         return None
     value = json_value(scalar)
@@ -101,7 +101,7 @@ def _yaml_sequence(sequence: Sequence, comments: Comments, indentation: str) -> 
     for item in sequence.items:
         lines += _commented("#", comments.before(_start(item)), indentation)
         if isinstance(item, Mapping) and item.pairs:
-            # The comments of its first key, and those behind it, stand above the dash.
+            # The comments of the item, and those before its first key, go above the dash.
             lines += _commented("#", _around(item, comments), indentation)
             lines += _commented("#", comments.before(_start(item.pairs[0][0])), indentation)
             inner = _yaml_mapping(item, comments, f"{indentation}  ")
@@ -129,7 +129,7 @@ def _yaml_scalar(head: str, scalar: Scalar, beside: str, indentation: str) -> li
 
 
 def _fits_block(text: str) -> bool:
-    """Whether a block of lines has just this text: no control characters, no spaces that would be lost."""
+    """Whether a block of lines can hold exactly this text: no control characters, no spaces that would be lost."""
     lines = text.removesuffix("\n").split("\n")
     return (
         bool(lines[0])
@@ -155,7 +155,7 @@ def _yaml_flow(node: Node) -> str:
 
 
 def _is_short(node: Node) -> bool:
-    """Whether a list or mapping of plain values is written on one line."""
+    """Whether a value is written on one line: an empty mapping, or a short list of scalars without line breaks."""
     if isinstance(node, Mapping):
         return not node.pairs
     if not isinstance(node, Sequence):
@@ -202,7 +202,7 @@ def _json5_value(node: Node, comments: Comments, indentation: str) -> list[str]:
             lines += _commented("//", comments.within(value), inner)
         written = _json5_value(value, comments, inner)
         written[-1] += ","
-        # Beside what goes over several lines it stands behind the first of them.
+        # If the value has several lines, the comment beside it goes behind the first one.
         written[0] += beside
         lines += [f"{inner}{head}{written[0]}", *written[1:]]
     return [*lines, f"{indentation}{brackets[1]}"]

@@ -1,6 +1,6 @@
 """Writing an amount in the way a person wrote the one before: `8GiB` becomes `11GiB`, `PT10M` becomes `PT15M`.
 
-What is written is never less than what was requested.
+The written amount is never less than the one that is passed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MEMORY = re.compile(r"\s*[\d.]+(\s*)([kmgtp]?)((?:i?b)?)\s*", re.IGNORECASE)
 _UNITS = "kmgtp"
 _ISO = re.compile(r"P(?=[\dT])[\dWDTHMS.]+", re.IGNORECASE)
 _TIME_UNITS = (("w", 604800), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-_COARSE = 10  # of a unit: from here on rounding to a whole one changes little
+_COARSE = 10  # from so many units on, rounding up to a whole unit changes little
 
 
 def memory_text(size: int, like: str) -> str:
@@ -32,7 +32,7 @@ def memory_text(size: int, like: str) -> str:
 
 
 def cpus_text(cpus: float, like: str = "") -> str:
-    """So many cpus; a part of one stays a part."""
+    """A number of CPUs, with at most two decimals."""
     return f"{math.ceil(round(cpus * 100, 6)) / 100:.2f}".rstrip("0").rstrip(".")
 
 
@@ -53,7 +53,7 @@ def seconds_text(seconds: float, like: str) -> str:
 
 
 def _rounded_up(amount: float) -> str:
-    """One decimal below ten, none above."""
+    """`amount` rounded up: with one decimal below ten, with none above."""
     if amount >= _COARSE:
         return str(math.ceil(amount))
     return f"{math.ceil(amount * 10) / 10:.1f}".removesuffix(".0")
@@ -121,4 +121,4 @@ READERS: dict[str, Callable[[str], float]] = {
     "gpus": float,
 }
 USUAL = {"cpus": "1", "memory": "1g", "runtime": "1h", "gpus": "1"}
-"""What is written where a spec has no such value yet."""
+"""The notation for a field of which the spec has no value yet."""

@@ -12,7 +12,7 @@ SPELLINGS = {"cpus": ("cpus", "num_cpus"), "memory": ("memory",), "runtime": ("r
 
 
 def new_size(sizes: Mapping[str, Requirement], step: str, field: str) -> float | None:
-    """The size for a field of a step, by the name that the field has in specs; None when it stays as it is."""
+    """The new size for a field of a step; `field` is its name in specs. None if the field stays as it is."""
     size = sizes.get(step)
     value: float | None = None if size is None else getattr(size, FIELDS[field])
     return value

@@ -18,10 +18,10 @@ from jobmeter.workflow.spec.read.loading import Document, parse_document, read_d
 
 
 def rewrite_requirements(path: str, sizes: Mapping[str, Requirement]) -> str:
-    """The new text of the spec, in which the steps request `sizes`, rounded up; what is None there stays.
+    """The new text of the spec, in which the steps request `sizes`, rounded up; a field that is None there stays.
 
-    What several steps share, by name, alias or merge, becomes the largest of theirs; a step without a size
-    counts with what it requests now. UsageError when there is no such step, or the spec is wrong.
+    A value that several steps share, by name, alias or merge, becomes the largest that one of them needs; a step
+    without a size needs what it requests now. Raises UsageError if there is no such step, or the spec is not valid.
     """
     from jobmeter.workflow.spec.plan.planning import make_plan
 
@@ -47,7 +47,7 @@ def _is_action(plan: Plan, step: str) -> bool:
 
 
 def write_spec(path: str, text: str) -> None:
-    """Replaces the content of the file, in one step; its permissions stay, and a link stays one."""
+    """Replaces the content of the file atomically; its permissions stay, and a symbolic link stays a link."""
     try:
         with replacing(path) as file:
             file.write(text)
@@ -56,7 +56,7 @@ def write_spec(path: str, text: str) -> None:
 
 
 def _check_sizes(path: str, plan: Plan, sizes: Mapping[str, Requirement]) -> None:
-    """Makes sure that the jobs now request enough: a layout that is not understood must not pass for a correction."""
+    """Raises UsageError if a job still requests too little: its layout was not understood, and was not corrected."""
     for job in plan.jobs:
         for field, name in FIELDS.items():
             size = new_size(sizes, job.step, field)
@@ -114,7 +114,7 @@ def _value(mapping: nodes.Node | None, key: str) -> nodes.Node | None:
 
 
 def _replace_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirement]) -> None:
-    """Each value that is written down becomes what the largest of its users needs."""
+    """Changes each value in the spec to the largest that a step which uses it needs."""
     shared: dict[int, list[_Use]] = {}
     for use in uses:
         if use.value is not None:
@@ -157,12 +157,12 @@ class _Habits:
         return f'"{text}"' if self.notation.quotes_texts and field in ("memory", "runtime") else text
 
     def braces(self, values: Mapping[str, float]) -> str:
-        """The whole of a requirement on one line."""
+        """A whole requirement on one line."""
         return self.notation.braces({self.key(field): self.value(field, size) for field, size in values.items()})
 
 
 def _insert_values(edits: Edits, uses: list[_Use], sizes: Mapping[str, Requirement], habits: _Habits) -> None:
-    """Adds sizes that the spec does not have yet: to the step's requirement, or with a new one to the job."""
+    """Adds sizes that the spec does not have yet: to the step's requirement, or as a new requirement to the job."""
     missing: dict[int, tuple[_Use, dict[str, float]]] = {}
     for use in uses:
         size = new_size(sizes, use.step, use.field)

@@ -1,4 +1,4 @@
-"""Changing a text at the places of its nodes, and nowhere else, in any of the formats."""
+"""Changing a text at the positions of its nodes, and nowhere else, in all formats."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _STEP = "  "  # of indentation
 class Notation(NamedTuple):
     """How a format writes pairs of keys and values."""
 
-    between: str  # key and value
+    between: str  # between key and value
     separator: str = ", "  # between the pairs in braces
     padding: str = ""  # within the braces
     quotes_keys: bool = False
     quotes_texts: bool = True
-    has_blocks: bool = False  # a mapping may be lines that are indented
+    has_blocks: bool = False  # a mapping may be written as indented lines
 
     def pair(self, key: str, value: str) -> str:
         return f"{key}{self.between}{value}"
@@ -42,12 +42,12 @@ NOTATIONS = {
 
 
 def edits_of(text: str, kind: str) -> Edits:
-    """What gathers changes of a text of that format."""
+    """An object that collects changes to a text of the format `kind`."""
     return KdlEdits(text, NOTATIONS[kind]) if kind == "KDL" else Edits(text, NOTATIONS[kind])
 
 
 class Edits:
-    """Gathers changes of a text and makes them all at once, so that places stay valid."""
+    """Collects changes to a text and makes them all at once, so that positions stay valid."""
 
     def __init__(self, text: str, notation: Notation) -> None:
         self._text = text
@@ -62,26 +62,26 @@ class Edits:
         return text
 
     def replace(self, scalar: Scalar, value: str) -> None:
-        """Another value instead of this one, in its quotes and with its anchor."""
+        """Replace the value of a scalar; its quotes and its anchor stay."""
         start, end = scalar.start.index, scalar.end.index
         old = self._text[start:end]
         prefix = _PREFIX.match(old)
         assert prefix is not None, "it matches nothing too"
-        if scalar.style in ("|", ">"):  # it ends with the line after it
+        if scalar.style in ("|", ">"):  # a block: the line break after it is part of it
             ending = old[len(old.rstrip()) :]
             self._change(start + prefix.end(), end, value + ending)
         else:
             self._change(start + prefix.end(), end, _quoted(value, scalar.style))
 
     def fill(self, key: Scalar, value: str) -> None:
-        """A value for a key that has none, or `null`."""
+        """Write a value for a key that has no value, or `null`."""
         mark = self._notation.between.strip()
         colon = self._text.index(mark, key.end.index) + len(mark)
         nothing = re.compile(r"[ \t]*(?:~|null|Null|NULL)(?=[\s,}]|$)").match(self._text, colon)
         self._change(colon, nothing.end() if nothing is not None else colon, f" {value}")
 
     def insert(self, mapping: Mapping, pairs: Map[str, str]) -> None:
-        """New keys with their values, behind those that are there. A value of several lines begins with a line end."""
+        """Add keys with their values, after the existing ones. A value of several lines begins with a line break."""
         if mapping.flow:
             self._insert_in_braces(mapping, pairs)
         else:
@@ -91,7 +91,7 @@ class Edits:
         quote = self._key_quote(mapping)
         written = [self._notation.pair(_quoted(key, quote), value) for key, value in pairs.items()]
         last = self._last_end(mapping)
-        if last is None:  # without keys, or with one at its end that has no value
+        if last is None:  # it has no keys, or its last key has no value
             brace = self._text.index("{", mapping.start.index) + 1
             self._change(brace, brace, ", ".join(written) + (", " if mapping.pairs else ""))
             return
@@ -103,7 +103,7 @@ class Edits:
         self._change(last, last, "".join(separator + pair for pair in written))
 
     def _insert_lines(self, mapping: Mapping, pairs: Map[str, str]) -> None:
-        if not mapping.pairs:  # the header of a table, and no more
+        if not mapping.pairs:  # only the header of a table
             at = self._line_end(mapping.start.index)
             lines = [self._notation.pair(key, value) for key, value in pairs.items()]
             self._change(at, at, "".join(f"{self.newline}{line}" for line in lines))
@@ -118,7 +118,7 @@ class Edits:
                 at = self._line_end(end.index)
                 self._change(at, at, "".join(f"{self.newline}{indentation}{line}" for line in lines))
                 return
-        # Every value goes over several lines: what is before the first key is safe.
+        # Every value is empty or has several lines: before the first key, nothing can be broken.
         at = first.start.index
         self._change(at, at, "".join(f"{line}{self.newline}{indentation}" for line in lines))
 
@@ -126,7 +126,7 @@ class Edits:
         return f":{value}" if value.startswith(self.newline) else f"{self._notation.between}{value}"
 
     def indentation_within(self, mapping: Mapping) -> str:
-        """Where the lines of a mapping begin that is a value in this one."""
+        """The indentation of the lines of a mapping that is a value in this one."""
         first = mapping.pairs[0][0].start.index
         return " " * (first - self._line_start(first)) + _STEP
 
@@ -152,7 +152,7 @@ class Edits:
         return end - 1 if self._text[end - 1] == "\r" else end
 
     def _indentation(self, index: int) -> str:
-        """The white space before what stands first on the line."""
+        """The white space at the beginning of the line."""
         match = re.compile(r"[ \t]*").match(self._text, self._line_start(index))
         return match[0] if match is not None else ""
 
@@ -161,7 +161,7 @@ class Edits:
 
 
 class KdlEdits(Edits):
-    """The same for KDL, whose nodes have a block of children or stand on one line."""
+    """Edits for KDL, whose nodes have a block of children or stand on one line."""
 
     def fill(self, key: Scalar, value: str) -> None:
         at = key.end.index
@@ -176,7 +176,7 @@ class KdlEdits(Edits):
             return
         brace = end - 1
         line = self._line_start(brace)
-        if self._text[line:brace].strip():  # the block ends on a line with other things
+        if self._text[line:brace].strip():  # the closing brace is not alone on its line
             inner = self._text[:brace].rstrip()
             start = " " if inner[-1] in "{;" else "; "
             self._change(len(inner), brace, start + "; ".join(nodes) + " ")

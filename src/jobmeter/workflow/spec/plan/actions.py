@@ -1,4 +1,4 @@
-"""The commands of actions, as jobs of the plan: they wait, and are waited for, as their triggers say."""
+"""The commands of actions, as jobs of the plan: the trigger determines what they wait for, and what waits for them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def with_actions(
     place: ActionPlace,
     report: Callable[[Problem, Path], None],
 ) -> list[Job]:
-    """The jobs, and after them a job for each command of an action, one command after the other.
+    """The jobs, and after them a job for each command of an action; each command waits for the one before it.
 
     - `on_workflow_start`: every job waits for it.
-    - `on_jobs_ready`: it waits for what its jobs wait for, and they wait for it (but for those that it comes after).
+    - `on_jobs_ready`: it waits for what its jobs wait for, and they wait for it (except those that it waits for).
     - `on_jobs_complete`: it waits until its jobs have ended, however they ended; nothing waits for it.
     - `on_workflow_complete`: it waits for everything else.
 
@@ -56,7 +56,7 @@ def with_actions(
 
 
 def _order(action: ActionSpec) -> int:
-    """What waits for nothing goes first, what waits for all of it last."""
+    """The order of planning: an action that waits for nothing first, one that waits for everything last."""
     return {_START: 0, _COMPLETE: 2}.get(action.trigger_type, 1)
 
 
@@ -74,7 +74,7 @@ class _Planner:
         return list(self._jobs.values())
 
     def targets(self, action: ActionSpec) -> list[int]:
-        """The jobs that an action is about. Problem when there are none."""
+        """The jobs that an action names. Raises Problem if one of its references matches no job."""
         numbers: set[int] = set()
         for position, name in enumerate(action.jobs):
             numbers.update(at(("jobs", position), self._index.numbers, name))
@@ -91,7 +91,7 @@ class _Planner:
         elif trigger == _READY:
             earlier = self._ancestors(before)
             held = [number for number in targets if number not in earlier]
-        # Jobs that can never be ready do not set it off; otherwise it comes whatever became of them.
+        # `on_jobs_ready` does not happen for jobs that are blocked; other actions run however the jobs ended.
         after_failure = trigger != _READY or all(self._jobs[number].runs_after_failure for number in targets)
         last = self._add_commands(position, action, before, after_failure)
         self._hold(held, last)
@@ -117,7 +117,7 @@ class _Planner:
         return reached
 
     def _add_commands(self, position: int, action: ActionSpec, before: set[int], after_failure: bool) -> int:
-        """Returns the number of the last."""
+        """Add a job for each command; return the number of the last one."""
         step = action.name or f"{action.trigger_type}_{position + 1}"
         last = 0
         for order, text in enumerate(action.commands):
@@ -162,7 +162,7 @@ class _Planner:
         )
 
     def _hold(self, numbers: list[int], action: int) -> None:
-        """Jobs that shared the tuple of those they wait for share it still: a wide one is walked once."""
+        """Make jobs wait for an action. Those that shared a `blocked_by` tuple still do: it is walked only once."""
         longer: dict[tuple[int, ...], tuple[int, ...]] = {}
         for number in numbers:
             job = self._jobs[number]

@@ -1,4 +1,4 @@
-"""What is executed for a command as people write it: a program where that is the same, else a shell."""
+"""What is executed for the text of a command: the program itself if that has the same effect, else a shell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHELL = "/bin/sh"
 _SAFE = r"[\w@%+=:,./-]"
 _WORD = rf"""(?:{_SAFE}|'[^']*'|"[^"$`\\!]*")+"""
 _SIMPLE = re.compile(rf"[ \t]*{_WORD}(?:[ \t]+{_WORD})*\s*")
-"""Words, quoted or not, that every shell takes for what they are."""
+"""Words, quoted or not, that every shell takes literally."""
 _SHELL_WORDS = """
     . : alias bg bind break builtin caller case cd chdir command compgen complete continue coproc declare dirs disown
     do done echo elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if in jobs
@@ -23,11 +23,11 @@ _SHELL_WORDS = """
     time times trap type typeset ulimit umask unalias unset until wait while
 """
 _OF_THE_SHELL = frozenset(_SHELL_WORDS.split())
-"""What a shell does itself, and not in the same way as a program of that name."""
+"""Words that a shell handles itself, and not in the same way as a program of that name."""
 
 
 class Programs:
-    """Which words are programs, looked up once for each PATH."""
+    """Finds out which words are programs; each is looked up once for each PATH."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
@@ -46,26 +46,28 @@ class Programs:
 
 def _on_path(word: str, environment: dict[str, str]) -> bool:
     try:
-        # One that is found from here may not be found from the job's directory.
+        # A program with a relative path, found from here, may not be found from the job's directory.
         return os.path.isabs(find_program(word, environment))
     except JobmeterError:
         return False
 
 
 def shell_command(
-    script: str, shell: bool | str, directory: str, added: Mapping[str, str], programs: Programs | None
+    script: str, shell: bool | str | list[str], directory: str, added: Mapping[str, str], programs: Programs | None
 ) -> list[str]:
-    """The words to execute for the text of a command. Problem when there are none.
+    """The words to execute for the text of a command. Raises Problem if there are none.
 
-    Like make, it uses no shell where the command needs none. What is not found goes to the shell, so that it
-    fails as such a command does, with 127. Without `programs` nothing is looked up: it runs in a container.
+    `shell` is a path or, with arguments, a list; True is the usual shell, False none.
+
+    Like make, it uses no shell if the command needs none. A program that is not found is left to the shell, so that
+    the job fails as usual, with 127. If `programs` is None nothing is looked up: the command runs in a container.
     """
     if not script.strip():
         raise Problem("the command is empty")
     if shell is False:
         return split_words(script)
-    if isinstance(shell, str):
-        return [shell, "-c", script]
+    if not isinstance(shell, bool):
+        return [*([shell] if isinstance(shell, str) else shell), "-c", script]
     if _SIMPLE.fullmatch(script):
         words = shlex.split(script)
         first = words[0]
@@ -75,14 +77,22 @@ def shell_command(
     return [SHELL, "-c", script]
 
 
-def invocation(script: str, shell: bool | str, directory: str) -> tuple[bool | str, str]:
-    """What a job's command is put behind, and the shell for both.
+def interpreter(script: str) -> list[str]:
+    """The interpreter that the first line of a script names with `#!`, and its argument; empty if it names none.
 
-    A script is named, or written out: its first line may name its shell. A file of the job's directory is found there.
+    As for the kernel (execve(2)), all that follows the interpreter is one argument.
+    """
+    return script[2:].partition("\n")[0].strip().split(maxsplit=1) if script.startswith("#!") else []
+
+
+def invocation(script: str, shell: bool | str, directory: str) -> tuple[bool | str | list[str], str]:
+    """The shell for an invocation script, and the text of the script, behind which the job's command is put.
+
+    `script` is the name of a script, or its text, whose first line may name a shell. A file name without a slash is
+    looked up in the job's directory.
     """
     if script.startswith("#!"):
-        words = script[2:].partition("\n")[0].split()
-        return (words[0] if len(words) == 1 else shell), script
+        return interpreter(script) or shell, script
     first = script.split(maxsplit=1)[0] if script.strip() else ""
     if first and "/" not in first and os.path.isfile(os.path.join(directory, first)):
         script = f"./{script.lstrip()}"
@@ -90,9 +100,9 @@ def invocation(script: str, shell: bool | str, directory: str) -> tuple[bool | s
 
 
 def without_shell(command: list[str]) -> list[str]:
-    """The words of `command` without a shell around them, whether or not there is one at present.
+    """The words of `command`, without the shell that `shell_command` may have put around them.
 
-    That depends on the programs there are when the plan is made, which earlier jobs may have to make.
+    Whether it did depends on the programs that exist when the plan is made, and earlier jobs may have to make some.
     """
     if command[:-1] == [SHELL, "-c"] and _SIMPLE.fullmatch(command[-1]):
         return shlex.split(command[-1])
@@ -100,7 +110,7 @@ def without_shell(command: list[str]) -> list[str]:
 
 
 def split_words(script: str) -> list[str]:
-    """The words of a command without a shell."""
+    """The words of a command that is executed without a shell. Raises Problem if it cannot be split into words."""
     try:
         words = shlex.split(script)
     except ValueError as error:

@@ -16,14 +16,14 @@ _MOST_NAMED = 8  # jobs of a cycle that a message names
 
 
 class References(NamedTuple):
-    """What a job says that it waits for."""
+    """What a job waits for, as it is written in the spec."""
 
     names: tuple[str, ...] = ()  # names, patterns and names of sweeps
     regexes: tuple[str, ...] = ()
 
 
 class Neighbours:
-    """Knows the jobs of a workflow by name, by pattern, by step and by what they make; numbers are from 1."""
+    """Finds the jobs of a workflow by name, by pattern, by step and by what they make; jobs are numbered from 1."""
 
     def __init__(self, names: Sequence[str], steps: Sequence[str], unknown: Sequence[str] = ()) -> None:
         """`unknown` are the names of entries that could not be expanded."""
@@ -33,7 +33,7 @@ class Neighbours:
         self._edges = 0
 
     def add_outputs(self, number: int, outputs: Sequence[str]) -> None:
-        """Problem when one of these is made by another job too."""
+        """Register the outputs of a job. Raises Problem if another job makes one of them too."""
         for output in outputs:
             other = self._makers.setdefault(output, number)
             if other != number:
@@ -42,11 +42,11 @@ class Neighbours:
     def waits_for(self, number: int, references: References, inputs: Sequence[str]) -> tuple[int, ...]:
         """The numbers of the jobs that come before the job `number`, in order and without repetition.
 
-        Problem, with the position of the name, when there is no such job.
+        Raises Problem, with the position of the name, if there is no such job.
         """
         names, regexes = references
         if len(names) == 1 and not regexes and not inputs:
-            # Most often; and of a sweep that waits for a sweep, all jobs then share one tuple.
+            # The usual case. If a sweep waits for another sweep, all its jobs share one tuple.
             numbers = self._without(number, self.index.numbers(names[0]))
         else:
             together = {self._makers[path] for path in inputs if path in self._makers}
@@ -78,7 +78,7 @@ class Neighbours:
         return self._without(number, numbers)
 
     def _without(self, number: int, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """What a reference means to a job: not itself, when it means several."""
+        """What a reference means to a job: if it means several jobs, all of them but itself."""
         if len(numbers) > 1 and numbers[bisect_left(numbers, number) % len(numbers)] == number:
             return tuple(other for other in numbers if other != number)
         return numbers
@@ -87,10 +87,10 @@ class Neighbours:
 def find_cycle(blocked_by: Sequence[tuple[int, ...]]) -> list[int]:
     """The numbers of jobs that wait for each other, each for the one before it; the first is also the last.
 
-    Empty when there is no such circle. `blocked_by` has at position n - 1 what job n waits for, ascending.
+    Empty if there is no cycle. `blocked_by` has at position n - 1 what job n waits for, ascending.
     """
     if all(not before or before[-1] < number for number, before in enumerate(blocked_by, 1)):
-        return []  # as most people write them: each waits for earlier ones alone
+        return []  # as in most specs, each job waits only for earlier ones
     try:
         TopologicalSorter(dict(enumerate(blocked_by, 1))).prepare()
     except CycleError as error:
@@ -100,7 +100,7 @@ def find_cycle(blocked_by: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def cycle_text(names: Sequence[str]) -> str:
-    """`a → b → a`, in the order in which the jobs would run; of a long circle only the beginning."""
+    """`a → b → a`, in the order in which the jobs would run; of a long cycle only the beginning."""
     if len(names) > _MOST_NAMED + 1:
         names = [*names[: _MOST_NAMED - 1], "…", names[-1]]
     return " → ".join(names)

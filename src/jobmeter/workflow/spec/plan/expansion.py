@@ -1,4 +1,4 @@
-"""One entry under `jobs`, made into its jobs: one, or all of a sweep."""
+"""Expands one entry under `jobs` into its jobs: one, or all jobs of a sweep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jobmeter.workflow.spec.read.spec_errors import Path, Problem
 
 
 class Draft(NamedTuple):
-    """A job whose neighbours are not resolved."""
+    """A job whose dependencies are not resolved yet."""
 
     job: Job
     entry: int  # the index under `jobs`
@@ -52,7 +52,7 @@ class Surroundings(NamedTuple):
 
 
 class Expansion:
-    """The jobs of one entry. Problem, with the path below that entry, for what is wrong with it."""
+    """The jobs of one entry. Raises Problem, with the path below the entry, if the entry is not valid."""
 
     def __init__(self, entry: int, spec: JobSpec, around: Surroundings) -> None:
         self._entry = entry
@@ -73,7 +73,7 @@ class Expansion:
             at(("env", name), check_variable, name)
 
     def drafts(self, number: int) -> list[Draft]:
-        """The jobs, numbered from `number`: expansions of the same name are one job."""
+        """The jobs, numbered from `number`; expansions that have the same name are one job."""
         drafts = [
             self._draft(number + position, values)
             for position, values in enumerate(combinations(self._parameters, self._spec.parameter_mode))
@@ -86,7 +86,7 @@ class Expansion:
         return [name for name, values in self._parameters.items() if name not in mentioned and len(set(values)) > 1]
 
     def _merged(self, drafts: list[Draft], number: int) -> list[Draft]:
-        """One job for each name, which waits for and reads what any of its expansions does."""
+        """One job for each name, which waits for, reads and makes all that any of its expansions does."""
         by_name: dict[str, list[Draft]] = {}
         for draft in drafts:
             by_name.setdefault(draft.job.name, []).append(draft)
@@ -155,7 +155,7 @@ class Expansion:
         return Draft(job, self._entry, waits_for)
 
     def _relations(self, directory: str, values: Values) -> Relations:
-        """What the job reads and makes, as its fields say; its command may say more."""
+        """What the job reads and makes according to its fields; references in its command may add to it."""
         spec, around = self._spec, self._around
         relations = Relations(around.files, around.data)
         relations.inputs.update((self._place(("inputs",), directory, path, values), None) for path in spec.inputs)
@@ -183,16 +183,16 @@ class Expansion:
             return words, shlex.join(words)
         command = shlex.join(spec.command) if isinstance(spec.command, list) else spec.command
         script = relations.resolved(self._filler.fill(command, values), directory)
-        shell = spec.shell
+        shell: bool | str | list[str] = spec.shell
         if spec.invocation_script is not None and script.strip():
-            shell, before = invocation(spec.invocation_script, shell, directory)
+            shell, before = invocation(spec.invocation_script, spec.shell, directory)
             script = f"{relations.resolved(self._filler.fill(before, values), directory)} {script}"
         _check_no_nul(script)
         programs = None if self._container is not None else self._around.programs
         return shell_command(script, shell, directory, environment, programs), script.strip("\n")
 
     def _place(self, field: Path, directory: str, path: str, values: Values) -> str:
-        """A path of the spec, absolute."""
+        """A path of the spec with its parameters filled in, made absolute."""
         if not path:
             return directory
         filled = at(field, self._filler.fill, path, values)
@@ -225,14 +225,14 @@ def _executed(job: Job) -> tuple[Any, ...]:
 
 
 def waits_field(spec: JobSpec) -> tuple[str, list[str]]:
-    """What a job waits for, and the name of the field that it uses for that."""
+    """The name of the field in which a job says what it waits for, and the value of that field."""
     if spec.depends_on is not None:
         return "depends_on", spec.depends_on
     return "blocked_by", spec.blocked_by or []
 
 
 def at(path: Path, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of `function`; a problem in it is one of the field at `path`."""
+    """The result of `function`; if it raises Problem, `path` is put before the path of the problem."""
     try:
         return function(*arguments)
     except Problem as problem:
@@ -243,7 +243,7 @@ def at(path: Path, function: Callable[..., Any], *arguments: Any) -> Any:
 def _sizes(
     spec: JobSpec, named: Mapping[str, NamedSizes]
 ) -> tuple[Requirement, int, str | None, int, dict[str, float]]:
-    """What a job requests, its GPUs, the name of its requirement, its nodes, and resources of a cluster's own."""
+    """What a job requests, its GPUs, the name of its requirement, its nodes, and resources that a cluster defines."""
     requirement = spec.resource_requirements
     if requirement is None:
         return Requirement(), 0, None, 1, {}
@@ -257,7 +257,7 @@ def _sizes(
     sizes: Sizes = requirement
     cpus = sizes.cpus if sizes.cpus is not None else sizes.num_cpus
     gpus = sizes.gpus if sizes.gpus is not None else sizes.num_gpus
-    # 0 requests none, as many specs write it.
+    # Many specs write 0 to request none.
     requested = Requirement(cpus, sizes.memory, sizes.runtime, gpus or None)
     return requested, gpus or 0, name, sizes.num_nodes or 1, sizes.custom or {}
 
@@ -274,7 +274,7 @@ def _rules(spec: JobSpec, handlers: Mapping[str, tuple[FailureRule, ...]]) -> tu
 
 
 def _rank(requirement: Requirement, method: str) -> tuple[float, ...]:
-    """What sorts jobs: those that request most go first."""
+    """The sort key of jobs: those that request most go first."""
     if method == "none":
         return ()
     amounts = {

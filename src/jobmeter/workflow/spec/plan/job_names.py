@@ -1,4 +1,4 @@
-"""Which names jobs may have: each also names files, and is shown in tables."""
+"""Which names jobs may have: files are named after a job, and tables show its name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from jobmeter.errors import quote
 from jobmeter.workflow.spec.read.spec_errors import Problem
 
 LONGEST = 235
-"""Bytes: file systems take 255, of which we need some for the attempt and the ending."""
+"""The most bytes of a name: file systems allow 255, and we need some for the attempt and the file extension."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def check_name(name: str) -> None:
-    """Problem when a job cannot have that name."""
+    """Raise Problem if a job cannot have this name."""
     if not name.strip():
         raise Problem("the name is empty")
     if "/" in name:

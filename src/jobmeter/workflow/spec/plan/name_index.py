@@ -16,7 +16,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)(?::[^{}]*)?\}")
 
 
 class NameIndex:
-    """Names of one kind, each with the template that it was made from; numbers are from 1.
+    """Names of one kind, numbered from 1, each with the template that it was made from.
 
     `unknown` are templates of entries that could not be expanded: whether a reference means one of those is not known.
     """
@@ -33,14 +33,17 @@ class NameIndex:
         self._resolved: dict[str, tuple[int, ...]] = {}
 
     def numbers(self, reference: str) -> tuple[int, ...]:
-        """What a reference means, ascending. Problem when there is nothing of that name."""
+        """The numbers of the names that a reference means, ascending. Raises Problem if there is none."""
         numbers = self._resolved.get(reference)
         if numbers is None:
             numbers = self._resolved[reference] = self._meaning(reference)
         return numbers
 
     def matching(self, expression: str) -> tuple[int, ...]:
-        """Those whose names a regular expression finds. Problem when there is none, or it is no expression."""
+        """The numbers of the names that a regular expression matches.
+
+        Raises Problem if there is none, or the expression is not valid.
+        """
         key = f"\0{expression}"
         if key not in self._resolved:
             try:
@@ -75,7 +78,7 @@ class NameIndex:
         return numbers
 
     def _of_template(self, reference: str) -> tuple[int, ...]:
-        """What `train_1_{b}` means to a job without a parameter b: `train_{a}_{b}` for every b."""
+        """What `train_1_{b}` means to a job without a parameter b: `train_{a}_{b}` with a = 1 and every b."""
         asked = {match[1] for match in _PLACEHOLDER.finditer(reference)}
         plain = _PLACEHOLDER.sub(r"{\1}", reference)
         candidates: list[int] = []
@@ -88,7 +91,7 @@ class NameIndex:
         return tuple(number for number in among if matches(self._names[number - 1]))
 
     def _wild(self, pattern: str, beginning: str) -> tuple[int, ...]:
-        """Those whose names match `train_*`; only names with the same beginning are compared."""
+        """The numbers of the names that match `train_*`; only names with the same beginning are compared."""
         if self._sorted is None:
             self._sorted = sorted(self._names)
         matches = re.compile(fnmatch.translate(pattern)).match
@@ -106,7 +109,7 @@ class NameIndex:
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    """What names made from a template look like."""
+    """A regular expression for the names that can be made from a template."""
     parts, at = [], 0
     for match in _PLACEHOLDER.finditer(template):
         parts += [re.escape(template[at : match.start()]), "(?:.+)"]

@@ -28,7 +28,10 @@ Values = dict[str, str]
 
 
 def parameter_values(name: str, written: str | list[str]) -> list[str]:
-    """What the parameter goes through: a list, a range `1:100` or `0:1:0.1` with its end, or `[a, b]`."""
+    """The values of a parameter: a list, a range `1:100` or `0:1:0.1` that includes its end, `[a, b]`, or one value.
+
+    Raises Problem if they are not valid.
+    """
     if not _NAME.fullmatch(name):
         raise Problem(f"{quote(name)} cannot be the name of a parameter: use letters, digits and _")
     if isinstance(written, list):
@@ -65,7 +68,7 @@ def _items(written: str, inner: str) -> list[str]:
 
 
 def _range(written: str, first: str, last: str, step: str) -> list[str]:
-    """Its numbers, the last included; decimal, so that 0.1 and 0.1 are 0.2 also after the hundredth time."""
+    """The numbers of a range, the last included; decimal, so that adding 0.1 many times causes no rounding errors."""
     begin, end, by = Decimal(first), Decimal(last), Decimal(step)
     if by == 0:
         raise Problem(f"{quote(written)} has a step of 0")
@@ -78,7 +81,7 @@ def _range(written: str, first: str, last: str, step: str) -> list[str]:
 
 
 def selected_parameters(spec: Parameterised, shared: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
-    """The parameters of an entry with their values: those of the spec that it uses, and its own, which go first."""
+    """The values of an entry's parameters: those of the spec that it uses, and its own, which take precedence."""
     written: dict[str, str | list[str]] = {}
     for position, name in enumerate(spec.use_parameters):
         if name not in shared:
@@ -100,7 +103,7 @@ def too_many(count: int) -> Problem:
 
 
 def combinations(parameters: Mapping[str, list[str]], mode: str) -> Iterator[Values]:
-    """The values of each job: all with all, the first parameter changing slowest, or side by side."""
+    """The values of each job: all combinations, the first parameter changing slowest; or with `zip`, side by side."""
     names = list(parameters)
     lists = parameters.values()
     rows = zip(*lists) if mode == "zip" else itertools.product(*lists)
@@ -108,7 +111,7 @@ def combinations(parameters: Mapping[str, list[str]], mode: str) -> Iterator[Val
 
 
 def count_combinations(parameters: Mapping[str, list[str]], mode: str) -> int:
-    """How many jobs that makes. Problem for lists that cannot stand side by side."""
+    """How many jobs the parameters make. Raises Problem if the lists for `zip` differ in length."""
     lengths = {name: len(values) for name, values in parameters.items()}
     if mode == "zip":
         if len(set(lengths.values())) > 1:
@@ -129,7 +132,7 @@ class Filler:
         self._templates: dict[str, list[tuple[str, str, str]]] = {}
 
     def fill(self, text: str, values: Values) -> str:
-        """`text` with the values in it. Problem when one cannot be written in the requested format."""
+        """`text` with the values filled in. Raises Problem if a value cannot be written in the requested format."""
         parts = self._templates.get(text)
         if parts is None:
             parts = self._templates[text] = self._parts(text)
@@ -138,11 +141,11 @@ class Filler:
         return "".join([before + _written(name, spec, values) for before, name, spec in parts])
 
     def mentioned(self, text: str) -> set[str]:
-        """The parameters that `text` has a place for."""
+        """The parameters that have a placeholder in `text`."""
         return {name for _, name, _ in self._parts(text) if name}
 
     def _parts(self, text: str) -> list[tuple[str, str, str]]:
-        """What stands before each placeholder, its name and its format; nothing without any."""
+        """The text before each placeholder, its name and its format, then the rest; empty without placeholders."""
         if self._placeholder is None or "{" not in text:
             return []
         parts, at = [], 0
@@ -160,7 +163,7 @@ def _written(name: str, spec: str, values: Values) -> str:
 
 
 def _formatted(name: str, spec: str, value: str) -> str:
-    """The value by a format such as `03d`, as the first of whole number, number and text that it fits."""
+    """The value in a format such as `03d`: as an integer, a number or a text, whichever fits first."""
     if re.search(r"\d{4}", spec):
         raise Problem(f"{{{name}:{spec}}} is wider than any name may be")
     readers: tuple[type[int] | type[float] | type[str], ...] = (int, float, str)

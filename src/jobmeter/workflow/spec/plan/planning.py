@@ -1,6 +1,6 @@
 """Making the plan of a spec: sweeps expanded, names and files resolved, everything checked.
 
-All problems are collected; what could only follow from another problem is not reported.
+All problems are collected; those that may only be a consequence of another problem are not reported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jobmeter.working_directory import absolute_path
 
 
 def make_plan(document: Document) -> Plan:
-    """The plan of the spec in a document. UsageError, with all problems, when there is something wrong with it."""
+    """The plan of the spec in a document. Raises UsageError, with all problems, if the spec is not valid."""
     spec, wrong = check_document(document)
     problems = _Problems(document, wrong)
     if spec is None:
@@ -79,7 +79,7 @@ def make_plan(document: Document) -> Plan:
 
 
 class _Problems:
-    """Collects the problems, one per place, however many jobs a sweep makes of it."""
+    """Collects the problems, one for each place in the spec, however many jobs of a sweep have it."""
 
     def __init__(self, document: Document, problems: list[Problem]) -> None:
         self._document = document
@@ -108,7 +108,7 @@ class _Problems:
 
 
 def _written(document: Document, path: Path) -> Any:
-    """The value at a path as JSON has it; None when there is none."""
+    """The value at a path as JSON has it; None if there is none."""
     if document.root is None:
         return None
     values = document.values
@@ -138,7 +138,7 @@ def _check_shared(spec: Spec, problems: _Problems) -> None:
 
 
 def _expand(spec: Spec, around: Surroundings, problems: _Problems) -> tuple[list[Draft], list[str]]:
-    """All jobs in the order of the spec, their names checked; and the names of entries that are wrong."""
+    """All jobs in the order of the spec, their names checked; and the names of entries that are not valid."""
     drafts: list[Draft] = []
     failed: list[str] = []
     first: dict[str, Draft] = {}
@@ -200,7 +200,7 @@ def _collision(draft: Draft, other: Draft, problems: _Problems) -> Problem:
 
 
 def _linked(spec: Spec, drafts: list[Draft], failed: list[str], problems: _Problems) -> tuple[list[Job], Neighbours]:
-    """The jobs with what they wait for."""
+    """The jobs with what they wait for, and the index of their names."""
     neighbours = Neighbours([draft.job.name for draft in drafts], [draft.job.step for draft in drafts], failed)
     for job, entry, _ in drafts:
         try:
@@ -233,7 +233,7 @@ def _with_initial_data(job: Job, user_data: Mapping[str, UserData]) -> Job:
 
 
 def _circle_text(jobs: list[Job], circle: list[int]) -> str:
-    """The names along the circle; of those that wait because of a file or of data, with its name."""
+    """The names along a cycle; a job that waits because of a file or user data is shown with the name of that."""
     names = [jobs[circle[0] - 1].name]
     for before, number in pairwise(circle):
         maker, reader = jobs[before - 1], jobs[number - 1]
@@ -244,7 +244,7 @@ def _circle_text(jobs: list[Job], circle: list[int]) -> str:
 
 
 def _metadata(document: Document) -> Any:
-    """Metadata is a text that holds JSON, or written as it is."""
+    """The metadata of the spec: parsed if it is a text that holds JSON, else as it is written."""
     value = _written(document, ("metadata",))
     if isinstance(value, str):
         try:
@@ -273,4 +273,4 @@ def _without_effect(spec: Spec) -> tuple[str, ...]:
 
 
 _UNUSED = {"jobs": ("stdio",), "files": ("identifier", "st_mtime"), "actions": ("persistent",)}
-"""Fields of entries that mean nothing here."""
+"""Fields of entries that have no effect here."""

@@ -16,7 +16,7 @@ _SIDES = ("input", "output")
 
 
 class Relations:
-    """Collects, each once, the paths and the names of data."""
+    """Collects the paths of files and the names of user data, each once."""
 
     def __init__(self, files: Named[FilePath], data: Named[UserData]) -> None:
         self.inputs: dict[str, None] = {}
@@ -27,7 +27,7 @@ class Relations:
         self._data = data
 
     def add_file(self, side: str, reference: str) -> list[FilePath]:
-        """The files that are meant. Problem when there is none."""
+        """Add the files that a reference means, and return them. Raises Problem if there is none."""
         return self._add_paths(side, self._files.find(reference))
 
     def add_files_matching(self, side: str, expression: str) -> None:
@@ -40,7 +40,7 @@ class Relations:
         self._add_names(side, self._data.matching(expression))
 
     def resolved(self, text: str, directory: str) -> str:
-        """`text` with paths for its references. Data have theirs in the directory of each run: see `data_reference`."""
+        """`text` with paths in place of references; user data has another path in each run: see `data_reference`."""
         if "${" not in text:
             return text
         return _REFERENCE.sub(lambda match: self._replacement(match, directory), text)
@@ -65,6 +65,6 @@ class Relations:
 
 
 def _as_seen_from(directory: str, path: FilePath) -> str:
-    """The path as it is written, where that means the same file to the job."""
+    """The path as written in the spec if it means the same file in the job's directory, else the absolute path."""
     same = os.path.normpath(os.path.join(directory, path.written)) == path.absolute
     return path.written if same else path.absolute

@@ -24,7 +24,7 @@ Report = Callable[[Problem, Path], None]
 
 
 class Shared(NamedTuple):
-    """What the whole spec gives to its entries."""
+    """What all entries of the spec share."""
 
     parameters: Mapping[str, str | list[str]]
     variables: Mapping[str, str]
@@ -39,7 +39,7 @@ class Named(Generic[_T]):
         self._index = NameIndex(kind, [entry[0] for entry in entries], [entry[1] for entry in entries], unknown)
 
     def find(self, reference: str) -> list[tuple[str, _T]]:
-        """What a reference means, by name. Problem when there is nothing."""
+        """The names and values that a reference means. Raises Problem if there is none."""
         return self._of(self._index.numbers(reference))
 
     def matching(self, expression: str) -> list[tuple[str, _T]]:
@@ -50,7 +50,7 @@ class Named(Generic[_T]):
 
 
 class FilePath(NamedTuple):
-    """Where a file is."""
+    """The path of a file, as it is written in the spec and absolute."""
 
     written: str
     absolute: str
@@ -69,7 +69,7 @@ def expand_files(specs: Sequence[FileSpec], shared: Shared, directory: str, repo
 def expand_data(
     specs: Sequence[UserDataSpec], values: Sequence[Any], shared: Shared, report: Report
 ) -> tuple[Named[UserData], dict[str, UserData]]:
-    """`values` are what is written for each, as JSON has it."""
+    """All user data, to be found by reference and by name; `values` are the values in the spec, as JSON has them."""
     written = {id(spec): value for spec, value in zip(specs, values)}
 
     def resource(spec: UserDataSpec, filler: Filler, values: Values) -> UserData:
@@ -100,7 +100,7 @@ def _expanded(
     owners: dict[str, int] = {}
     unknown = []
     for index, spec in enumerate(specs):
-        template = str(getattr(spec, "name"))  # noqa: B009 - every such entry has one
+        template = str(getattr(spec, "name"))  # noqa: B009 - every entry that is passed here has a name
         try:
             parameters = selected_parameters(spec, shared.parameters)
             count_combinations(parameters, spec.parameter_mode)

@@ -1,1 +1,1 @@
-"""Reading a spec: its file, every value with its line, and what the schema says of it."""
+"""Reading a spec: its file, every value with its position, and the check against the schema."""

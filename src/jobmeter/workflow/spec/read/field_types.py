@@ -1,4 +1,4 @@
-"""The types of a spec's fields: what each takes the texts for that people wrote, and its words for a wrong one."""
+"""The types of a spec's fields: how each parses the text that a person wrote, and its message for an invalid one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RETRIED = (Status.OOM.value, Status.TIMEOUT.value)
 
 
 def reading(parse: Callable[[str], _T]) -> BeforeValidator:
-    """Reads a text by one of jobmeter's own parsers; its error is the message."""
+    """A validator that reads a text with one of jobmeter's own parsers; the parser's error is the message."""
 
     def read(value: Any) -> _T:
         try:
@@ -32,7 +32,7 @@ def reading(parse: Callable[[str], _T]) -> BeforeValidator:
 
 
 def wrong(message: str) -> PydanticCustomError:
-    # The message goes as a value: braces in it are no placeholders.
+    # The message is passed as a value, so that braces in it are not placeholders.
     return PydanticCustomError("wrong", "{message}", {"message": message})
 
 
@@ -74,7 +74,7 @@ def _shell(text: str) -> bool | str:
 
 
 def _one_or_more(value: Any) -> Any:
-    """A single text where a list may stand."""
+    """A single text as a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -90,6 +90,14 @@ def _exit_code(text: str) -> int:
     return code
 
 
+def _script(text: str) -> str:
+    if not text.strip():
+        raise UsageError("the script is empty")
+    if "\0" in text:
+        raise UsageError("has a NUL character")
+    return text
+
+
 def _empty(value: Any) -> Any:
     return "" if value is None else value
 
@@ -103,6 +111,7 @@ def _retry_cause(text: str) -> str | int:
 
 
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
+Script = Annotated[Text, reading(_script)]
 Truth = Annotated[bool, reading(_truth)]
 Whole = Annotated[int, reading(signed_whole_number)]
 Factor = Annotated[float, reading(_factor)]
@@ -116,7 +125,7 @@ ExitCodes = Annotated[list[Annotated[int, reading(_exit_code)]], BeforeValidator
 
 
 def either(one: Any, other: Any, other_kind: type) -> Any:
-    """One of two types, chosen by the value's own, so that only the errors of that one are reported."""
+    """One of two types, chosen by the type of the value, so that only errors of the chosen one are reported."""
     return Annotated[
         Union[Annotated[one, Tag("one")], Annotated[other, Tag("other")]],
         Discriminator(lambda value: "other" if isinstance(value, other_kind) else "one"),

@@ -1,7 +1,7 @@
-"""Reading JSON and JSON5: as nodes, like YAML, so that places and rewriting are the same for all.
+"""Reading JSON and JSON5: as nodes, like YAML, so that positions and rewriting are the same for all.
 
-A library says whether the text is right; the nodes are then made of its tokens, because no library reports where each
-value stands.
+A library checks whether the text is valid; the nodes are then made of the tokens of the text, because no library
+reports where each value stands.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHARACTER = re.compile(r"U\+([0-9a-fA-F]{4,6})")
 
 
 def compose_json(text: str) -> Node:
-    """The document in `text`. Problem when it is no JSON."""
+    """The document in `text`. Raises Problem if it is not JSON."""
     try:
         json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -41,7 +41,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def compose_json5(text: str) -> Node | None:
-    """The document in `text`, None when there are only comments. Problem when it is no JSON5."""
+    """The document in `text`; None if it has only comments. Raises Problem if it is not JSON5."""
     import pyjson5
 
     if _JSON5_TOKEN.match(text) is None and not text.strip("\ufeff \t\r\n/"):
@@ -62,7 +62,7 @@ def compose_json5(text: str) -> Node | None:
 
 
 def _json5_problem(text: str, message: str) -> Problem:
-    """What the library says, in words, at the place that it names; it counts characters from 1."""
+    """The error of the library, at the place that it names; it counts characters from 1."""
     near = _NEAR.search(message)
     place = None
     if near is not None:
@@ -73,7 +73,7 @@ def _json5_problem(text: str, message: str) -> Problem:
 
 
 class _Composer:
-    """Makes nodes of a text that is known to be right."""
+    """Makes nodes of a text that is known to be valid."""
 
     def __init__(self, text: str, token: re.Pattern[str]) -> None:
         self._text = text
@@ -126,7 +126,7 @@ class _Composer:
         return Scalar(value, start, self._position(self._at), quote)
 
     def _token(self) -> tuple[str, int]:
-        """The next one, and where it begins."""
+        """The next token, and the index at which it begins."""
         match = self._match(self._text, self._at)
         assert match is not None, "the library let it pass"
         self._at = match.end()
@@ -140,7 +140,7 @@ def _unquoted(token: str) -> str:
         try:
             return str(json.loads(token))
         except ValueError:
-            pass  # an escape that JSON5 alone has
+            pass  # an escape that only JSON5 has
     import pyjson5
 
     return str(pyjson5.decode(token))

@@ -1,7 +1,7 @@
 """Reading KDL, version 1 and 2: as nodes, like the other formats.
 
-A library says whether the text is right; the nodes are then made of its tokens, because no library reports where each
-value stands. `kdl_shape` has which lists and mappings the nodes of KDL stand for.
+A library checks whether the text is valid; the nodes are then made of the tokens of the text, because no library
+reports where each value stands. `kdl_shape` has which lists and mappings the nodes of KDL stand for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEYWORDS = {"#true": "true", "#false": "false", "#null": "null", "#inf": "inf",
 
 
 def compose_kdl(text: str) -> Node | None:
-    """The document in `text`, None when there is none. Problem when it is no KDL."""
+    """The document in `text`; None if there is none. Raises Problem if it is not KDL."""
     import ckdl
 
     _check_depth(text)
@@ -37,7 +37,10 @@ def compose_kdl(text: str) -> Node | None:
 
 
 def _check_depth(text: str) -> None:
-    """The library is not asked to read what is nested without end. Braces in texts count too: that does no harm."""
+    """Raise Problem, before the library reads the text, if it is nested too deeply.
+
+    The quick count at first includes braces in texts: that does no harm.
+    """
     depth = 0
     if text.count("{") <= DEEPEST:
         return
@@ -54,13 +57,13 @@ _TOKENS = re.compile(rf"{_STRING.pattern}|//[^\n]*|(?P<open>\{{)|(?P<close>\}})"
 
 
 def _problem(text: str, message: str) -> Problem:
-    """The library names no place: the end of what can be read is the place."""
+    """The error of the library. It names no place, so the place is where the text can no longer be read."""
     words = message[:1].lower() + message[1:] if message else "it cannot be read"
     return Problem(f"this is not KDL: {words}", place=_first_mistake(text))
 
 
 def _first_mistake(text: str) -> Place:
-    """The start of the first node that cannot be read, from the top: the fewest lines that make the text wrong."""
+    """The start of the line with which the text becomes invalid: a binary search for the fewest lines that are."""
     import ckdl
 
     lines = text.splitlines(keepends=True)
@@ -89,7 +92,7 @@ class _Value(NamedTuple):
 
 
 class _Composer:
-    """Makes nodes of a text that is known to be right."""
+    """Makes nodes of a text that is known to be valid."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -156,7 +159,7 @@ class _Composer:
             self._at = match.end()
             return _Value(Scalar(_decoded(match[0]), start, self._position(self._at), '"'), False)
         word = _WORD.match(self._text, self._at)
-        if word is None:  # the library lets some things pass that are no KDL
+        if word is None:  # the library accepts some texts that are not KDL
             raise Problem(
                 "this is not KDL: a value is missing, or has a character that needs quotes", place=place_of(start)
             )
@@ -169,7 +172,7 @@ class _Composer:
             self._skip()
 
     def _commented_out(self) -> bool:
-        """`/-` takes out what follows."""
+        """Skip `/-`, which comments out what follows; return whether there is one."""
         is_out = False
         while self._text.startswith("/-", self._at):
             is_out = True
@@ -192,7 +195,7 @@ class _Composer:
                 return
 
     def _skip_block_comment(self) -> None:
-        """These nest."""
+        """Skip a block comment, which may contain others."""
         depth = 0
         for match in re.compile(r"/\*|\*/").finditer(self._text, self._at):
             depth += 1 if match[0] == "/*" else -1

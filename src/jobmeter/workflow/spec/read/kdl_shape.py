@@ -1,10 +1,12 @@
 """What the nodes of KDL stand for in a spec: which are lists, and which have their name as the first argument.
 
-job "train" {                     jobs: [{name: train, command: ./train, depends_on: [a, b], parameters: {i: "1:5"}}]
-command "./train"
-depends_on "a" "b"
-parameters { i "1:5" }
-}
+For example, this node stands for `jobs: [{name: train, command: ./train, depends_on: [a, b], parameters: {i: "1:5"}}]`:
+
+    job "train" {
+        command "./train"
+        depends_on "a" "b"
+        parameters { i "1:5" }
+    }
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ class KdlNode(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """What a node stands for, below its owner."""
+    """The field of the spec that a node stands for."""
 
     name: str  # of the field in the spec
-    is_list: bool = True  # also of a single node
-    inner: Map[str, _Field] | None = None  # it is a mapping, with these fields: its first argument is its name
+    is_list: bool = True  # even if there is only one such node
+    inner: Map[str, _Field] | None = None  # fields of a mapping, whose first argument is its name
 
 
 _RULE = {"exit_code": _Field("exit_codes"), "exit_codes": _Field("exit_codes")}
@@ -77,7 +79,7 @@ _ROOT = {
     "action": _Field("actions", inner=_ACTION),
 }
 SINGULAR = {field.name: node for node, field in _ROOT.items()} | {"rules": "rule"}
-"""Field whose entries are mappings → the node that each of them is written as."""
+"""Field whose entries are mappings → the name of the node for each entry."""
 ITEM = "-"
 """The name of nodes that are the items of a list."""
 
@@ -90,7 +92,7 @@ def shaped(nodes: list[KdlNode], start: Mark) -> Mapping:
 
 
 def _fill(mapping: Mapping, nodes: list[KdlNode], fields: Map[str, _Field]) -> None:
-    """Add what the nodes stand for; of the same field, the values together are a list."""
+    """Add the fields that the nodes stand for; the values of several nodes of the same field become a list."""
     places: dict[str, int] = {}
     for node in nodes:
         field = fields.get(node.name.value, _Field(node.name.value, is_list=False))
@@ -159,7 +161,7 @@ def _mapping(
 
 
 def _parsed(text: Scalar) -> Node:
-    """What a text of JSON stands for, all of it at the place of the text: so user data is written in KDL."""
+    """The nodes of a text that holds JSON, all at the position of the text: in KDL, user data is written like this."""
     if text.style and text.value.lstrip()[:1] in ("{", "["):
         try:
             return node_of(json.loads(text.value), text.start, text.end)

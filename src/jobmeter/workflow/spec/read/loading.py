@@ -14,7 +14,7 @@ from jobmeter.workflow.spec.read.nodes import Node, find, values
 from jobmeter.workflow.spec.read.spec_errors import Path, Place, Problem, place_of, refuse
 
 LARGEST = 256 * 2**20
-"""Bytes. A spec written out for a million jobs has no more."""
+"""The most bytes of a file. A spec that lists a million jobs one by one has no more."""
 FORMATS = {".yaml": "YAML", ".yml": "YAML", ".json": "JSON", ".json5": "JSON5", ".toml": "TOML", ".kdl": "KDL"}
 _COMPOSERS = {
     "YAML": "yaml_nodes:compose_yaml",
@@ -23,7 +23,7 @@ _COMPOSERS = {
     "TOML": "toml_nodes:compose_toml",
     "KDL": "kdl_nodes:compose_kdl",
 }
-"""What makes nodes of a text, by format; imported when used."""
+"""The function that makes nodes of a text, by format; imported when used."""
 
 
 class Document(NamedTuple):
@@ -33,10 +33,10 @@ class Document(NamedTuple):
     format: str
     text: str
     values: Any
-    root: Node | None  # None: there is nothing in it
+    root: Node | None  # None: the file is empty
 
     def place(self, path: Path) -> Place | None:
-        """The place of the value, or of its key; of the nearest around it when there is none."""
+        """The place of the key of a value, or of the value if it has no key; else of the nearest value around it."""
         if self.root is None:
             return None
         node, key = find(self.root, path)
@@ -44,13 +44,13 @@ class Document(NamedTuple):
 
 
 def read_document(path: str) -> Document:
-    """The document in the file. UsageError, with path and line, when it cannot be read."""
+    """The document in the file. Raises UsageError, with path and line, if it cannot be read."""
     text = read_text(path)
     return parse_document(path, text)
 
 
 def parse_document(path: str, text: str) -> Document:
-    """`text`, read as the file `path` would be. UsageError when it cannot be."""
+    """`text`, read as if it were the content of the file `path`. Raises UsageError if it cannot be read."""
     kind = format_of(path)
     try:
         root = _compose(kind, text)
@@ -68,12 +68,12 @@ def format_of(path: str) -> str:
 
 
 def is_spec(path: str) -> bool:
-    """Whether a path ends as that of a spec does."""
+    """Whether a path has the extension of a spec."""
     return path.lower().endswith(tuple(FORMATS))
 
 
 def read_text(path: str) -> str:
-    """The text of the file, its line ends as they are. UsageError when it is none."""
+    """The text of the file, with its line breaks unchanged. Raises UsageError if it cannot be read or is not text."""
     try:
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
@@ -94,7 +94,7 @@ def read_text(path: str) -> str:
 
 
 def _compose(kind: str, text: str) -> Node | None:
-    # A byte order mark is no part of the document.
+    # A byte order mark is not part of the document.
     without_mark = text.removeprefix("\ufeff")
     if not without_mark.strip():
         return None
@@ -107,7 +107,7 @@ def _compose(kind: str, text: str) -> Node | None:
 
 @contextmanager
 def collecting_nothing() -> Iterator[None]:
-    """Disables the garbage collector, which would scan a large document again and again: 3/4 of the time."""
+    """Disables the garbage collector, which would scan a large document again and again, for 3/4 of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

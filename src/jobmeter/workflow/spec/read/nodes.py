@@ -1,8 +1,8 @@
-"""A document as it is written in its file: every value with the place where it was written.
+"""A document as it is written in its file: every value with its position.
 
-Scalars keep the text that a person wrote. What it means is decided by the field it
-is for: `1.10` is a version among labels and a number among cpus, `on` is a key, and
-`01:30:00` is no number to the base of 60.
+Scalars keep the text that a person wrote. The field determines what the text means:
+`1.10` is a version in a label and a number in `cpus`, `on` is a key, and `01:30:00`
+is not a number in base 60.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from jobmeter.workflow.spec.read.spec_errors import Path, Problem, place_of
 
 
 class Mark(Protocol):
-    """A place in a text; as ruamel.yaml has it."""
+    """A position in a text, as ruamel.yaml has it."""
 
     @property
     def index(self) -> int:
-        """The characters before it."""
+        """The number of characters before it."""
 
     @property
     def line(self) -> int:
-        """The lines before it."""
+        """The number of lines before it."""
 
     @property
     def column(self) -> int:
-        """The characters before it in its line."""
+        """The number of characters before it in its line."""
 
 
 class TextPosition:
-    """A `Mark` of our own."""
+    """Our implementation of `Mark`."""
 
     __slots__ = ("column", "index", "line")
 
@@ -45,7 +45,7 @@ class TextPosition:
 
 
 class Lines:
-    """Knows the line and the column of every index of a text."""
+    """Finds the line and the column of any index of a text."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -64,7 +64,7 @@ class Scalar:
         self.value = value
         self.start = start
         self.end = end
-        self.style = style  # its quote, `|` or `>`; empty for what is written plainly
+        self.style = style  # its quote, `|` or `>`; empty if it is written without quotes
 
     @property
     def is_nothing(self) -> bool:
@@ -72,7 +72,7 @@ class Scalar:
 
 
 class Sequence:
-    """Nodes, one after the other."""
+    """A list of nodes."""
 
     __slots__ = ("end", "flow", "items", "start")
 
@@ -84,7 +84,7 @@ class Sequence:
 
 
 class Mapping:
-    """Pairs of nodes. What is merged into it by `<<` is among them."""
+    """Pairs of nodes: key and value. A merge by `<<` is one of the pairs: see `merged`."""
 
     __slots__ = ("end", "ends", "flow", "pairs", "start")
 
@@ -93,7 +93,7 @@ class Mapping:
         self.end = start
         self.flow = flow  # written in braces
         self.pairs: list[tuple[Node, Node]] = []
-        self.ends: list[Mark] = []  # of each pair: an alias ends elsewhere than the node that it is
+        self.ends: list[Mark] = []  # of each pair: an alias ends elsewhere than the node it stands for
 
 
 Node = Union[Scalar, Sequence, Mapping]
@@ -104,7 +104,7 @@ _NOTHING = frozenset(("", "~", "null", "Null", "NULL"))
 
 
 def merged(mapping: Mapping) -> Iterator[tuple[str, Node, Node]]:
-    """The keys of `mapping`, each with its node and its value; its own go before what is merged into it."""
+    """The keys of `mapping`, each with its node and its value; its own keys take precedence over merged ones."""
     names = set()
     for key, value in mapping.pairs:
         if isinstance(key, Scalar) and not is_merge(key):
@@ -124,7 +124,7 @@ def is_merge(key: Scalar) -> bool:
 
 
 def find(root: Node, path: Path) -> tuple[Node, Node | None]:
-    """The node at `path` and the key it has there: as far as the path goes in this document."""
+    """The node at `path` and its key; if there is no such node, those of the nearest node on the way to it."""
     node, key = root, None
     for part in path:
         step = _step(node, part)
@@ -149,7 +149,7 @@ _TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fal
 
 
 def json_value(node: Node) -> Any:
-    """The value as JSON has it: what is written plainly may be a number, a truth value or null."""
+    """The value as JSON has it: a scalar without quotes may be a number, a truth value or null."""
     if isinstance(node, Sequence):
         return [json_value(item) for item in node.items]
     if isinstance(node, Mapping):
@@ -164,7 +164,7 @@ def json_value(node: Node) -> Any:
 
 
 def node_of(value: Any, start: Mark, end: Mark) -> Node:
-    """A value of JSON as nodes, all of them at one place."""
+    """A JSON value as nodes, all of them at the same position."""
     if isinstance(value, dict):
         mapping = Mapping(start, flow=True)
         for key, inner in value.items():
@@ -180,7 +180,7 @@ def node_of(value: Any, start: Mark, end: Mark) -> Node:
 
 
 def values(node: Node) -> Any:
-    """The values alone: dicts, lists, texts, and None for nothing. Problem when a key is written twice."""
+    """The values without positions: dicts, lists, texts and None. Raises Problem if a key is written twice."""
     if isinstance(node, Scalar):
         return None if not node.style and node.value in _NOTHING else node.value
     if isinstance(node, Sequence):

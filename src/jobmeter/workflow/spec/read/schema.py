@@ -22,6 +22,7 @@ from jobmeter.workflow.spec.read.field_types import (
     Granularity,
     Retries,
     RetryCauses,
+    Script,
     Shell,
     Text,
     TextMap,
@@ -43,7 +44,7 @@ class Model(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _leave_out_nothing(cls, value: Any) -> Any:
-        """A field without a value is ignored: its default counts."""
+        """Ignore fields without a value: their defaults apply."""
         if not isinstance(value, dict):
             raise wrong(f"must be a mapping, and here is {kind_of(value)}")
         if None in value.values():
@@ -84,7 +85,7 @@ class Grow(Model):
     runtime: Factor = 1.5
 
 
-# pydantic copies a default that can change, for each job: values are shared instead.
+# pydantic copies a mutable default for each job; with a factory, all jobs share one value.
 _GROW = Grow()
 
 
@@ -127,7 +128,7 @@ class ContainerSpec(Model):
 
 
 class Parameterised(Model):
-    """What one entry becomes several of."""
+    """The parameters with which one entry becomes several."""
 
     parameters: dict[str, either(Text, list[Text], list)] = Field(default_factory=dict)  # type: ignore[valid-type]
     parameter_mode: Literal["product", "zip"] = "product"
@@ -156,7 +157,7 @@ class FailureRuleSpec(Model):
 
     exit_codes: ExitCodes = Field(default_factory=list)
     match_all_exit_codes: Truth = False
-    recovery_script: Text | None = None
+    recovery_script: Script | None = None
     max_retries: Retries = 3
 
     @model_validator(mode="after")
@@ -167,7 +168,7 @@ class FailureRuleSpec(Model):
 
 
 class FailureHandlerSpec(Model):
-    """What happens when a job fails that names it."""
+    """What happens when a job fails that names this handler."""
 
     name: Text
     rules: list[FailureRuleSpec]
@@ -269,7 +270,7 @@ class MonitorSpec(Model):
 
 
 class Spec(Model):
-    """A whole file. Keys that begin with `x-` are the writer's own, for example to keep anchors there."""
+    """A whole file. Keys that begin with `x-` are ignored: an author may use them, for example for anchors."""
 
     name: Text | None = None
     description: Text = ""
@@ -317,4 +318,4 @@ WITHOUT_EFFECT = (
     "enable_ro_crate",
     "access_groups",
 )
-"""Fields of a spec that say how to run a server and its workers, of which there are none here."""
+"""Fields of a spec that configure a server and its workers, which jobmeter does not have."""

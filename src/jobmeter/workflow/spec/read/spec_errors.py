@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from jobmeter.errors import UsageError, quote
 
 Path = tuple[str | int, ...]
-"""The way to a value: `("jobs", 1, "memory")`."""
+"""The path to a value: `("jobs", 1, "memory")`."""
 
 DEEPEST = 60
-"""Levels of nesting. A spec has six."""
+"""The most levels of nesting. A spec has six."""
 MOST_REPORTED = 100
-"""Problems of one file that are listed."""
+"""The most problems of one file that are listed."""
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -25,10 +25,10 @@ class Place(NamedTuple):
 
 
 class Problem(Exception):
-    """Something that is wrong with a spec: the text for people, and where it is as far as known."""
+    """Something that is wrong with a spec: the message, and where it is as far as known."""
 
     def __init__(self, text: str, at: Any = None, *, path: Path = (), place: Place | None = None) -> None:
-        """`at` is an event of YAML."""
+        """`at` is a YAML event, at whose start the problem is."""
         super().__init__(text)
         self.text = text
         self.path = path

@@ -1,7 +1,7 @@
 """Reading TOML: as nodes, like the other formats.
 
-`tomllib` says whether the text is right; the nodes are then made of its tokens, because it does not report where each
-value stands.
+`tomllib` checks whether the text is valid; the nodes are then made of the tokens of the text, because `tomllib` does
+not report where each value stands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"[+-]?\d[\d_]*|0[xob][\da-fA-F_]+")
 
 
 def compose_toml(text: str) -> Node:
-    """The document in `text`. Problem when it is no TOML."""
+    """The document in `text`. Raises Problem if it is not TOML."""
     try:
         _parse(text)
     except RecursionError:
@@ -54,14 +54,14 @@ def _place(message: str, text: str) -> tuple[str, Place | None]:
 
 
 class _Composer:
-    """Makes nodes of a text that is known to be right."""
+    """Makes nodes of a text that is known to be valid."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
         self._position = Lines(text).position
         self._root = Mapping(self._position(0), flow=False)
-        self._names: dict[int, dict[str, Node]] = {}  # of each mapping, by its id
+        self._names: dict[int, dict[str, Node]] = {}  # id of a mapping → its keys and values
 
     def document(self) -> Mapping:
         table = self._root
@@ -74,7 +74,7 @@ class _Composer:
         return self._root
 
     def _header(self) -> Mapping:
-        """A table, or one more of an array of tables: what follows belongs to it."""
+        """Read a header and return its table, a new one in an array of tables: the pairs that follow belong to it."""
         start = self._position(self._at)
         is_array = self._text.startswith("[[", self._at)
         self._at += 1 + is_array
@@ -103,7 +103,7 @@ class _Composer:
         return table
 
     def _inner(self, owner: Mapping, key: Scalar) -> Mapping:
-        """The table of that name, of an array of tables the last; made if there is none."""
+        """The table of that name, or the last one of an array of tables; created if there is none."""
         inner = self._names.setdefault(id(owner), {}).get(key.value)
         if isinstance(inner, Sequence):
             inner = inner.items[-1]
@@ -163,7 +163,7 @@ class _Composer:
         return self._scalar(start)
 
     def _closes(self, bracket: str) -> bool:
-        """Go on to the next value between brackets; whether there is none, and the bracket is passed."""
+        """Go on to the next value between brackets. If there is none, pass the closing bracket and return True."""
         self._skip_space()
         if self._text[self._at] == ",":
             self._at += 1
@@ -195,12 +195,12 @@ class _Composer:
 
 
 def _elsewhere(start: Mark) -> TextPosition:
-    """The end of a table that is written with a header of its own: on no line of its owner."""
+    """The end of a table that has its own header: it is on no line of the mapping that it belongs to."""
     return TextPosition(start.index, -1, 0)
 
 
 def _plain(token: str) -> str:
-    """Numbers keep the text that was written, as in the other formats, without underscores."""
+    """Numbers keep the text that was written, as in the other formats, without underscores; integers are decimal."""
     if _INTEGER.fullmatch(token):
         return str(int(token.replace("_", ""), 0))
     if token[0].isdigit() or token[0] in "+-":

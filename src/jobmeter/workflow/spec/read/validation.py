@@ -16,14 +16,17 @@ from jobmeter.workflow.spec.read.spec_errors import Path, Problem, refuse
 
 
 class Checked(NamedTuple):
-    """A spec, and what does not fit the schema: then only as much of it as can be used to look for more."""
+    """A spec, and what does not fit the schema. If there are problems, the spec has only the parts that do fit.
+
+    They are used to look for more problems. The spec is None if too little is left for that.
+    """
 
     spec: Spec | None
     problems: list[Problem]
 
 
 def check_document(document: Document) -> Checked:
-    """The spec in a document, and all problems with it. UsageError when there is no spec in it."""
+    """The spec in a document, and all problems with it. Raises UsageError if there is no spec in it."""
     if document.values is None or document.values == {}:
         raise refuse(document.path, [Problem("the spec is empty. It needs at least `jobs`.")])
     if not isinstance(document.values, dict):
@@ -40,7 +43,7 @@ def check_document(document: Document) -> Checked:
 
 
 _DECISIVE = frozenset(("name", "parameters", "parameter_mode", "use_parameters", "variables", "path"))
-"""Fields without which it is not known which jobs there are: what would follow from their absence is not reported."""
+"""Fields that determine which jobs there are: if one is wrong, no further problems are looked for."""
 
 
 def _is_decisive(path: Path) -> bool:
@@ -49,7 +52,7 @@ def _is_decisive(path: Path) -> bool:
 
 
 def _without(values: dict[str, Any], problems: list[Problem]) -> Spec | None:
-    """The spec without what is wrong in it, None when too little is left to look for more problems."""
+    """The spec without what is wrong in it; None if too little is left to look for more problems."""
     rest = copy.deepcopy(values)
     for problem in problems:
         if _is_decisive(problem.path):
@@ -83,13 +86,13 @@ def _problems(document: Document, error: ValidationError) -> list[Problem]:
 
 
 def _is_misspelt(missing: Path, unknown: set[Path]) -> bool:
-    """Whether beside a missing field there is one whose name is nearly the same: that one is the mistake."""
+    """Whether an unknown field of the same owner has nearly the name of a missing one: then it is only misspelt."""
     beside = [str(path[-1]) for path in unknown if path[:-1] == missing[:-1]]
     return nearest_name(str(missing[-1]), beside) is not None
 
 
 def _place(values: Any, location: tuple[int | str, ...]) -> Path:
-    """Where pydantic's location is in the document: without the parts that name a choice of types."""
+    """The path in the document for pydantic's location: without the parts that name a choice of types."""
     path: list[int | str] = []
     for part in location:
         if isinstance(values, dict) and (part in values or part not in ("one", "other")):
@@ -103,7 +106,7 @@ def _place(values: Any, location: tuple[int | str, ...]) -> Path:
 
 
 def _words(detail: Any, path: Path) -> str:
-    """What pydantic found, in our words."""
+    """Our message for an error of pydantic."""
     kind, value = detail["type"], detail["input"]
     if kind == "wrong":
         return str(detail["ctx"]["message"])
@@ -123,7 +126,7 @@ def _words(detail: Any, path: Path) -> str:
 
 
 def _instead_of(name: str, owner: Path) -> str:
-    """What was probably meant by an unknown field: one of a job's sizes, or a field with another name."""
+    """A hint at what was probably meant by an unknown field: one of a job's sizes, or a field with another name."""
     sizes = ("jobs", "resource_requirements")
     if [part for part in owner if isinstance(part, str)] == ["jobs"] and name in fields_at(sizes):
         return f"Write it as `resource_requirements: {{{name}: …}}`."

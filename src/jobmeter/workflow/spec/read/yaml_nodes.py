@@ -10,17 +10,17 @@ from jobmeter.workflow.spec.read.nodes import Mapping, Mark, Node, Scalar, Seque
 from jobmeter.workflow.spec.read.spec_errors import DEEPEST, Place, Problem, place_of, too_deep
 
 MOST_REPEATED = 1_000_000
-"""Values that aliases may repeat, all together: more is an attack, not a spec."""
+"""The most values that all aliases together may repeat: more is an attack, not a spec."""
 
 
 def compose_yaml(text: str) -> Node | None:
-    """The document in `text`, None when there is none. Problem when it is no YAML, or harmful."""
+    """The document in `text`; None if there is none. Raises Problem if it is not YAML, or harmful."""
     from ruamel.yaml.error import YAMLError
 
     try:
         return _YamlComposer(_quick_events(text)).document()
     except YAMLError:
-        # The parser in C knows YAML 1.1, and takes `{image: python:3.12}` for an error.
+        # The parser in C reads YAML 1.1, in which `{image: python:3.12}` is an error.
         pass
     try:
         return _YamlComposer(_events(text)).document()
@@ -29,7 +29,7 @@ def compose_yaml(text: str) -> Node | None:
 
 
 def _quick_events(text: str) -> Callable[[], Any]:
-    """What gives the next event of `text`, by the parser in C where it is installed: it takes a tenth of the time."""
+    """A function that returns the next event of `text`. The parser in C, if installed, takes a tenth of the time."""
     try:
         from _ruamel_yaml import CParser  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -45,7 +45,7 @@ def _events(text: str) -> Callable[[], Any]:
 
 
 def _problem(text: str, error: Any) -> Problem:
-    """What the parser says, on one line."""
+    """The error of the parser, on one line and with its place."""
     from ruamel.yaml.error import MarkedYAMLError
     from ruamel.yaml.reader import ReaderError
 
@@ -62,7 +62,7 @@ def _problem(text: str, error: Any) -> Problem:
 
 
 class _YamlComposer:
-    """Makes nodes of events, with a stack of its own, and counts what aliases repeat."""
+    """Makes nodes of events, without recursion, and counts the values that aliases repeat."""
 
     def __init__(self, next_event: Callable[[], Any]) -> None:
         self._next = next_event
@@ -109,7 +109,7 @@ class _YamlComposer:
                 ended = open_nodes.pop()
                 node, size, depth = ended.node, ended.size, ended.depth
                 node.end = event.end_mark
-                if depth > DEEPEST:  # by aliases in what aliases stand for
+                if depth > DEEPEST:  # through aliases of values that have aliases
                     raise too_deep(place_of(ended.event.start_mark))
                 if size - self._written > MOST_REPEATED:
                     raise Problem(f"its aliases repeat over {MOST_REPEATED:,} values", ended.event)
@@ -135,7 +135,7 @@ class _YamlComposer:
 
 
 class _Open:
-    """A mapping or a sequence whose end is not reached; its size and depth are those with the aliases written out."""
+    """A mapping or sequence whose end is not reached yet; its size and depth count aliases as if written out."""
 
     __slots__ = ("_key", "depth", "event", "node", "size")
 
