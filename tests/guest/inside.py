@@ -238,6 +238,7 @@ def write(path: str, text: str) -> None:
 def main() -> None:
     results: dict[str, Found] = {}
     for scenario in SCENARIOS:
+        print(scenario.__name__, flush=True)  # so that the console of a guest that hangs names it
         began, before = time.monotonic(), made_groups()
         try:
             found = scenario()

@@ -20,11 +20,18 @@ def idle() -> None:
 
 
 def squeeze() -> None:
-    """Go on to allocate for some seconds, beyond what is there: every step then waits."""
+    """Allocate beyond what is there, until half of the time was spent in waits, as the kernel counts them."""
     held: list[bytes] = []
-    until = time.monotonic() + 4
-    while time.monotonic() < until and len(held) < 800:
+    started = time.monotonic()
+    while memory_waits() < 1 + (time.monotonic() - started) / 2 and len(held) < 800:
         held.append(b"x" * (128 << 10))
+
+
+def memory_waits() -> float:
+    """Seconds in which this cgroup waited for memory."""
+    inside = cgroup_line("self").partition("::")[2].strip()
+    with open(f"/sys/fs/cgroup{inside}/memory.pressure", encoding="ascii") as file:
+        return int(file.readline().rpartition("total=")[2]) / 1e6
 
 
 def burst() -> None:
@@ -65,12 +72,15 @@ def leave() -> None:
     left.returncode = 0  # nobody is to wait for it
 
 
+def cgroup_line(process: object) -> str:
+    with open(f"/proc/{process}/cgroup", encoding="ascii") as file:
+        return file.read()
+
+
 def main() -> None:
     _, name, where = sys.argv
     with open(where, "w", encoding="ascii") as file:
-        for process in ("self", os.getppid()):
-            with open(f"/proc/{process}/cgroup", encoding="ascii") as cgroup:
-                file.write(cgroup.read())
+        file.writelines(cgroup_line(process) for process in ("self", os.getppid()))
     {load.__name__: load for load in (idle, burst, overrun, readers, leave, squeeze)}[name]()
 
 

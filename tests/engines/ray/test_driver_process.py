@@ -1,17 +1,23 @@
-"""The process of the driver of Ray, where it cannot even be started."""
+"""The process of the driver of Ray, where it cannot be started, answer or be understood."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing.connection  # noqa: F401 - to import it later takes a descriptor
 import os
 import resource
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
+from jobmeter.engines.ray import driver_process
 from jobmeter.engines.ray.driver_process import DriverProcess
 from jobmeter.errors import LaunchError
+from tests.waiting import LONG
 
 
 @contextlib.contextmanager
@@ -39,3 +45,42 @@ def test_a_driver_that_cannot_be_started_is_an_error_of_one_line_and_leaves_noth
     with descriptors_left(left), pytest.raises(LaunchError, match="driver of Ray cannot be started: Too many open"):
         DriverProcess()
     assert before >= set(os.listdir("/proc/self/fd"))
+
+
+WITHOUT_MEMORY = """
+import sys
+from multiprocessing.connection import Connection
+from jobmeter.engines.ray.driver import Driver
+
+class Full(Connection):
+    def send(self, message):
+        raise MemoryError
+
+Driver(Full(int(sys.argv[1]))).serve()
+"""
+
+
+def test_a_driver_that_has_no_memory_to_answer_ends_and_says_why() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, Connection(ours.detach()) as connection:
+        driver = subprocess.Popen(
+            [sys.executable, "-c", WITHOUT_MEMORY, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        connection.send(("a request that it refuses",))
+        _, error = driver.communicate(timeout=LONG)
+    assert (1, "there is not enough memory\n") == (driver.returncode, error)
+
+
+def test_an_answer_that_cannot_be_read_refuses_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "driver.py").write_text(
+        "import sys; from multiprocessing.connection import Connection\n"
+        "connection = Connection(int(sys.argv[1])); connection.recv(); connection.send_bytes(b'no pickle')"
+    )
+    monkeypatch.setattr(driver_process, "_PROGRAM", str(tmp_path / "driver.py"))
+    driver = DriverProcess()
+    with pytest.raises(LaunchError, match=r"cannot be read: UnpicklingError"):
+        driver.ask("connect")
+    driver.close()

@@ -40,8 +40,10 @@ def make_app(broker: str) -> Celery:
     """
     try:
         from celery import Celery
-    except ImportError:
+    except ModuleNotFoundError:
         raise LaunchError(f"Celery is not installed. {INSTALL}") from None
+    except ImportError as error:
+        raise LaunchError(f"Celery cannot be imported: {error}") from None
     app = Celery("jobmeter", broker=broker, set_as_current=False)
     app.conf.update(
         broker_connection_retry_on_startup=False,

@@ -20,11 +20,13 @@ _SETTINGS = 4
 
 
 def import_ray() -> ModuleType:
-    """Ray's package. Raises LaunchError if it is not installed."""
+    """Ray's package. Raises LaunchError if it is not installed, or cannot be imported, as with too little memory."""
     try:
         import ray
-    except ImportError:
+    except ModuleNotFoundError:
         raise LaunchError(f"Ray is not installed. {_INSTALL}") from None
+    except ImportError as error:
+        raise LaunchError(f"Ray cannot be imported: {error}") from None
     return ray  # type: ignore[no-any-return,unused-ignore]
 
 

@@ -70,7 +70,7 @@ class Driver:
             except JobmeterError as error:
                 self._out.put(("refused", str(error)))
             except Exception as error:  # noqa: BLE001 - the runner reports it in one line
-                self._out.put(("refused", f"{type(error).__name__}: {cluster.in_short(error)}"))
+                self._out.put(("refused", _reason(error)))
 
     def open(self, key: str) -> dict[str, str]:
         """Get ready to run tasks. Returns the ids by which a later driver can check whether this one still runs."""
@@ -185,12 +185,20 @@ class Driver:
             self._out.put(("broke", f"its head, or the node of this runner, does not answer ({type(error).__name__})"))
 
     def _send_all(self) -> None:
-        while True:
-            message = self._out.get()
-            try:
-                self._connection.send(message)
-            except OSError:
-                os._exit(1)  # the runner is gone
+        """Send until that fails, then exit: otherwise a runner that still lives would wait for an answer for ever."""
+        try:
+            while True:
+                self._connection.send(self._out.get())
+        except Exception as error:  # noqa: BLE001 - the runner reports it in one line
+            sys.stderr.write(f"{_reason(error)}\n")
+        finally:
+            os._exit(1)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    return f"{type(error).__name__}: {cluster.in_short(error)}"
 
 
 def _session() -> str:

@@ -74,17 +74,20 @@ class DriverProcess:
         _end(self._socket, self._process)
 
     def _listen(self) -> None:
-        while True:
-            try:
-                message = self._connection.recv()
-            except (EOFError, OSError):
-                break
-            if message[0] in ("answer", "refused"):
-                self._answers.put(message)
-            else:
-                self._on_event(*message)
         why = "the process that is connected with it ended"
-        self._answers.put(("refused", f"{why}: {self._last_words()}"))
+        try:
+            while True:
+                message = self._connection.recv()
+                if message[0] in ("answer", "refused"):
+                    self._answers.put(message)
+                else:
+                    self._on_event(*message)
+        except (EOFError, OSError):
+            last_words = self._last_words()
+        except Exception as error:  # noqa: BLE001 - whoever waits for an answer reports it
+            why = "what the process that is connected with it sends cannot be read"
+            last_words = f"{type(error).__name__}: {error}"
+        self._answers.put(("refused", f"{why}: {last_words}"))
         if not self._is_closed:
             self._on_event("gone", why)
 
