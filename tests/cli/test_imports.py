@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -55,3 +56,24 @@ def test_listing_measurements_opens_no_store() -> None:
     modules = loaded_modules("measurements", "--json")
     assert "jobmeter.collectors.proc" in modules
     assert [name for name in modules if name.startswith(("jobmeter.store", "sqlalchemy"))] == []
+
+
+def commands_that_are_imported(path: Path) -> set[str]:
+    """The modules of `jobmeter.cli`, without `shared`, that a file imports, at its top or in a function."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            modules.add(node.module or "")
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names if node.module == "jobmeter.cli")
+    return {name for name in modules if name.startswith("jobmeter.cli.") and not name.startswith("jobmeter.cli.shared")}
+
+
+def test_what_commands_share_knows_no_command_and_no_command_the_list_of_all() -> None:
+    folder = Path(ROOT, "src/jobmeter/cli")
+    imported = {str(path.relative_to(folder)): commands_that_are_imported(path) for path in folder.rglob("*.py")}
+    assert [] == [path for path, names in imported.items() if path.startswith("shared/") and names]
+    # `workflow` has commands too, described as those of `main` are; what completes commands has to know all.
+    with_all = {path for path, names in imported.items() if "jobmeter.cli.main" in names}
+    assert {"workflow/__init__.py", "complete.py"} == with_all

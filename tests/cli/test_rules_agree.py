@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jobmeter.analyse.overuse import judge, overuses
-from jobmeter.analyse.resource import CPU, MEMORY, RESOURCES
+from jobmeter.analyse.resource import CPU, GPU, MEMORY, RESOURCES
 from jobmeter.analyse.stored_run import of_record
 from jobmeter.analyse.waste import wasted_requests
 from jobmeter.cli.workflow.run_messages import request_lines
@@ -26,6 +26,7 @@ from tests.runs import keep, record
 from tests.store.kept import opened
 
 GIB, MIB = 2**30, 2**20
+QUALITIES = ("exact", "sampled", "at least", "shared", "estimated")
 Case = tuple[str, dict[str, Any]]
 
 
@@ -39,7 +40,7 @@ def memory_cases() -> Iterator[Case]:
         (4 * GIB, (4 * GIB, 4.04 * GIB, 3.2 * GIB, 2 * GIB, MIB)),
         (512 * MIB, (200 * MIB, 256 * MIB)),  # with room and rounded up, 256 MiB less would be enough, and then not
     ):
-        for edge, quality, status in itertools.product(edges, ("exact", "sampled", "at least"), ("completed", "oom")):
+        for edge, quality, status in itertools.product(edges, QUALITIES, ("completed", "oom")):
             for peak in {round(edge) + step for step in (-1, 0, 1)}:
                 yield status, {"requirement": {"memory_bytes": requested}, "memory_peak_bytes": peak,
                                "quality": quality, "wall_seconds": 60.0}  # fmt: skip
@@ -65,6 +66,11 @@ def cpu_cases() -> Iterator[Case]:
         yield "completed", {"requirement": {"cpus": cpus}, "wall_seconds": wall, "cpu_mean_percent": 3 * limit}
 
 
+def gpu_cases() -> Iterator[Case]:
+    for used, quality, wall in itertools.product(range(6), ("sampled", "at least"), (9.9, 10.0, 60.0)):
+        yield "completed", {"requirement": {"gpus": 4}, "gpus_peak": used, "quality": quality, "wall_seconds": wall}
+
+
 def limited(run: Any, limits: list[str]) -> Any:
     """As `run` writes it: before what was measured."""
     return {"schema": run["schema"], "enforced": limits, **run}
@@ -73,7 +79,7 @@ def limited(run: Any, limits: list[str]) -> Any:
 def runs() -> list[Any]:
     """One run of a job of its own for each case."""
     made = []
-    for number, (status, about) in enumerate((*memory_cases(), *runtime_cases(), *cpu_cases()), 1):
+    for number, (status, about) in enumerate((*memory_cases(), *runtime_cases(), *cpu_cases(), *gpu_cases()), 1):
         figures = dict(about)
         quality, enforced = figures.pop("quality", "exact"), figures.pop("enforced", False)
         run = record(f"r{number:04d}", f"job{number:04d}", status, **figures)
@@ -92,13 +98,15 @@ OVER = {
     "Memory ": "memory",
     "out of memory with": "memory",
     "CPU ": "cpus",
+    "GPU ": "gpus",
     "Runtime ": "runtime",
     "timeout": "runtime",
 }
 SHOW_OVER = {"more memory": "memory", "Request more": "memory", "more CPU": "cpus", "more time": "runtime",
-             "was stopped at": "runtime"}  # fmt: skip
-SHOW_UNDER = {"of the memory it requested": "memory", "of the CPU it requested": "cpus"}
-UNDER = {"GiB-h": "memory", "core-h": "cpus"}
+             "was stopped at": "runtime", "more GPUs": "gpus"}  # fmt: skip
+SHOW_UNDER = {"of the memory it requested": "memory", "of the CPU it requested": "cpus",
+              "of the GPUs it requested": "gpus"}  # fmt: skip
+UNDER = {"GiB-h": "memory", "core-h": "cpus", "GPU-h": "gpus"}
 
 Verdicts = dict[str, tuple[set[str], set[str]]]
 """By job, the resources that were over-used and those that were wasted."""
@@ -144,8 +152,8 @@ def stored(jobmeter: Commands) -> list[Any]:
 
 def test_check_show_and_both_summaries_come_to_one_verdict(jobmeter: Commands, stored: list[Any]) -> None:
     verdicts = by_check(jobmeter)
-    assert {"memory", "cpus", "runtime"} == {key for over, _ in verdicts.values() for key in over}
-    assert {"memory", "cpus"} == {key for _, under in verdicts.values() for key in under}
+    assert {"memory", "cpus", "runtime", "gpus"} == {key for over, _ in verdicts.values() for key in over}
+    assert {"memory", "cpus", "gpus"} == {key for _, under in verdicts.values() for key in under}
     for run in stored:
         expected = verdicts[run["name"]]
         assert expected == by_lines(summary_lines(run, None)), run
@@ -193,10 +201,12 @@ def random_run(rng: random.Random, number: int) -> Any:
         requirement["runtime_seconds"] = rng.choice((60.0, rng.uniform(0.1, 1e6)))
     if rng.random() < 0.95:
         figures["wall_seconds"] = requirement.get("runtime_seconds", 60.0) * rng.choice((*near, rng.uniform(0, 3)))
+    if rng.random() < 0.3:
+        requirement["gpus"], figures["gpus_peak"] = rng.randint(1, 8), rng.randint(0, 10)
     status = rng.choice(("completed", "completed", "failed", "oom", "timeout", "killed", "detached", "lost"))
     run = record(f"r{number:05d}", "job", status, requirement=requirement, **figures)
     for figure in run["usage"].values():
-        figure["quality"] = rng.choice(("exact", "sampled", "at least"))
+        figure["quality"] = rng.choice(QUALITIES)
     return limited(run, rng.sample(("cpus", "memory"), rng.randint(1, 2))) if rng.random() < 0.1 else run
 
 
@@ -222,4 +232,4 @@ def test_a_record_and_its_row_in_the_store_are_judged_alike(tmp_path: Path) -> N
     for run in made:
         assert overuses(rows[run["id"]]) == overuses(of_record(run))
         assert wasted_requests([rows[run["id"]]]) == wasted_requests([of_record(run)])
-    assert {MEMORY, CPU} == {waste.resource for run in made for waste in wasted_requests([of_record(run)])}
+    assert {MEMORY, CPU, GPU} == {waste.resource for run in made for waste in wasted_requests([of_record(run)])}

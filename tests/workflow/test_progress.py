@@ -33,7 +33,8 @@ class Steered(WorkflowRun):
     def __init__(self, folder: Path, jobs: list[Job], cpus: float = 4.0) -> None:
         plan = Plan("demo", "", "", "/spec.yaml", Monitor(), False, jobs)
         capacity = Capacity(cpus, None)
-        super().__init__(plan, RunDirectory(str(folder), "demo", 1), RunOptions(str(folder), capacity))
+        options = RunOptions(str(folder), capacity)
+        super().__init__(plan, RunDirectory(str(folder), "demo", 1), options, engine=LocalEngine())
         self.seen: dict[int, dict[str, Value]] = {}
         self.begin()
 

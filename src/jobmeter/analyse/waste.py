@@ -15,7 +15,7 @@ from jobmeter.analyse.resource import CPU, GPU, MEMORY, RESOURCES, Resource
 from jobmeter.analyse.rounding import round_memory
 from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.light_typing import NamedTuple
-from jobmeter.model import Quality
+from jobmeter.model import Quality, Status
 
 WASTED_BELOW = 0.5
 """A request is wasted when less than this share of it was used."""
@@ -87,7 +87,7 @@ def _may_be_more(run: StoredRun, resource: Resource) -> bool:
 
 def _is_sure(run: StoredRun, resource: Resource) -> bool:
     return (
-        run.get("status") == "completed"
+        run.get("status") == Status.COMPLETED.value
         and (run.get("wall_seconds") or 0) >= SHORTEST
         and run.get(resource.used) is not None
         and not _may_be_more(run, resource)

@@ -156,7 +156,7 @@ class LaunchedContainer:
             self._followed.target(),
             self._command,
             self._job.container.directory or "",
-            self._job.requirement,
+            self._job.recorded_requirement,
             started=started,
             on_levels=self._check_memory,
         )

@@ -21,6 +21,14 @@ class ContainerJob(NamedTuple):
     outputs: tuple[str, ...] = ()  # files on this machine that it has to make
     heeds_sigterm: bool = True  # else it is killed at once, without SIGTERM, when it has to end
 
+    @property
+    def recorded_requirement(self) -> Requirement:
+        """The requirement, with the number of GPUs that the container is given unless another one is requested."""
+        gpus = self.container.gpus
+        if gpus is None or self.requirement.gpus is not None:
+            return self.requirement
+        return self.requirement._replace(gpus=gpus.total)
+
 
 def check_job(job: ContainerJob) -> None:
     """Raise UsageError if the job is not valid."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jobmeter.analyse import stored_run
 from jobmeter.analyse.headline_table import HEADLINE
-from jobmeter.analyse.outcome import outcome_of
-from jobmeter.model import Outcome, Requirement, Status
-from jobmeter.record.read import figures
+from jobmeter.model import Outcome, Status
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
@@ -33,7 +32,8 @@ class Attempt(NamedTuple):
     runtime_seconds: float | None
     gpus: int | None
     fingerprint: str | None
-    enforced: list[str] | None = None  # the limits that the kernel enforced
+    at_least: Sequence[str] | None = None  # the figures that may have been higher
+    enforced: Sequence[str] | None = None  # the limits that the kernel enforced
 
     @property
     def status(self) -> Status:
@@ -54,6 +54,7 @@ class Attempt(NamedTuple):
             "requirement_memory_bytes": self.memory_bytes,
             "requirement_runtime_seconds": self.runtime_seconds,
             "requirement_gpus": self.gpus,
+            "at_least": self.at_least,
             "enforced": self.enforced,
             "started": self.started,
             "wall_seconds": self.wall_seconds,
@@ -70,44 +71,31 @@ _PLACES = {figure.name: place for place, figure in enumerate(HEADLINE)}
 
 def of_record(record: Record) -> Attempt:
     """The attempt of a run record."""
-    fields: dict[str, Any] = {name: figure["value"] for name, figure in figures(record).items()}
-    for name, figure in (("cpu_quality", "cpu_seconds"), ("memory_quality", "memory_peak_bytes")):
-        fields[name] = figures(record)[figure]["quality"] if figure in figures(record) else None
-    return _attempt(record, record["workflow"], outcome_of(record), fields, record.get("requirement", {}))
+    return of_row({**stored_run.of_record(record), "started": record["started"], "workflow_job": record["workflow"]})
 
 
 def of_row(row: Mapping[str, Any]) -> Attempt:
     """The attempt of a row of the store's index."""
-    outcome = Outcome(Status(row["status"]), row.get("exit_code"), row.get("signal"))
-    requirement = {name: row.get(f"requirement_{name}") for name in Requirement._fields}
-    return _attempt(row, row["workflow_job"], outcome, row, requirement)
-
-
-def _attempt(
-    run: Mapping[str, Any],
-    job: Mapping[str, Any],
-    outcome: Outcome,
-    fields: Mapping[str, Any],
-    requirement: Mapping[str, Any],
-) -> Attempt:
+    job = row["workflow_job"]
     return Attempt(
         number=job["job_id"],
-        name=run["name"],
-        step=job.get("step") or run["name"],
+        name=row["name"],
+        step=job.get("step") or row["name"],
         attempt=job.get("attempt") or 1,
-        run=run["id"],
-        outcome=outcome,
-        started=run["started"],
-        wall_seconds=run.get("wall_seconds"),
-        figures=tuple(fields.get(name) for name in _PLACES),
-        cpu_quality=fields.get("cpu_quality"),
-        memory_quality=fields.get("memory_quality"),
-        cpus=requirement.get("cpus"),
-        memory_bytes=requirement.get("memory_bytes"),
-        runtime_seconds=requirement.get("runtime_seconds"),
-        gpus=requirement.get("gpus"),
+        run=row["id"],
+        outcome=Outcome(Status(row["status"]), row.get("exit_code"), row.get("signal")),
+        started=row["started"],
+        wall_seconds=row.get("wall_seconds"),
+        figures=tuple(row.get(name) for name in _PLACES),
+        cpu_quality=row.get("cpu_quality"),
+        memory_quality=row.get("memory_quality"),
+        cpus=row.get("requirement_cpus"),
+        memory_bytes=row.get("requirement_memory_bytes"),
+        runtime_seconds=row.get("requirement_runtime_seconds"),
+        gpus=row.get("requirement_gpus"),
         fingerprint=job.get("fingerprint"),
-        enforced=run.get("enforced"),
+        at_least=row.get("at_least"),
+        enforced=row.get("enforced"),
     )
 
 

@@ -10,6 +10,7 @@ from jobmeter.analyse.overuse import Verdict, is_at_least, overuses, used_amount
 from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.errors import JobmeterError
 from jobmeter.links import open_output
+from jobmeter.model import Status
 from jobmeter.report.workflow.job_entry import AttemptEntry, JobEntry, Load, Usage, WorkflowReport
 from jobmeter.times import parse_moment
 from jobmeter.units import share_text, text
@@ -171,7 +172,7 @@ def _figures(
     retries = sum(max(len(job.attempts) - 1, 0) for job in jobs)
     over = sum(any(usage.over for usage in (job.cpu, job.memory, job.runtime)) for job in jobs)
     figures: list[tuple[str, str | None]] = [
-        ("jobs", f"{counts.get('completed', 0):,} of {len(jobs):,} completed"),
+        ("jobs", f"{counts.get(Status.COMPLETED, 0):,} of {len(jobs):,} completed"),
         ("failures", f"{failures:,}"),
         ("retries", f"{retries:,}" if retries else None),
         ("over their request", f"{over:,}"),

@@ -12,7 +12,6 @@ from jobmeter.analyse.outcome import in_words
 from jobmeter.analyse.overuse import met_limit
 from jobmeter.analyse.resource import MEMORY
 from jobmeter.engines.contract import Ended, Engine, Task
-from jobmeter.engines.local import LocalEngine
 from jobmeter.engines.task_run import unmeasured_record
 from jobmeter.model import Outcome, Requirement, Status, Value
 from jobmeter.session.measuring import ignore
@@ -48,12 +47,12 @@ class WorkflowRun:
         directory: RunDirectory,
         options: RunOptions,
         *,
+        engine: Engine,
         before: Sequence[Attempt] = (),
         done: frozenset[int] = frozenset(),
         left: Sequence[StartedTask] = (),
         listener: Listener | None = None,
         warn: Callable[[str], None] = ignore,
-        engine: Engine | None = None,
     ) -> None:
         """`before` are the attempts of earlier runners, `done` the jobs that need not run again.
 
@@ -70,7 +69,7 @@ class WorkflowRun:
         self._task_maker = TaskMaker(plan, directory, options)
         self._listener = listener or Listener()
         self._warn = warn_once(warn)
-        self._engine: Engine = engine or LocalEngine()
+        self._engine = engine
         self._done = done
         self._left = LeftTasks(left, options.engine, before)
         self._jobs = {job.number: job for job in plan.jobs}

@@ -34,6 +34,7 @@ from jobmeter.workflow.samples import write_samples
 from jobmeter.workflow.spec.read.loading import is_spec
 from jobmeter.workflow.task_log import StartedTask, unended_tasks
 from jobmeter.workflow.task_maker import RunOptions
+from jobmeter.workflow.validation import unused_fields
 
 if TYPE_CHECKING:
     from jobmeter.record.cluster_types import ClusterReport
@@ -271,15 +272,13 @@ def _check_bounds(options: WorkflowOptions) -> None:
 
 def _warn_of_unused(prepared: Prepared, warn: Warn) -> None:
     """Warn of what the spec has and neither jobmeter nor the engine uses."""
-    plan = prepared.plan
-    nodes = [*plan.node_requests.fields(), *(["num_nodes"] if any(job.num_nodes > 1 for job in plan.jobs) else [])]
-    if nodes and not prepared.engine.capabilities.has_nodes:
-        warn(f"engine {prepared.engine_name} has no nodes to request: {', '.join(nodes)} not used")
-    custom = sorted({name for job in plan.jobs for name in job.custom})
-    if custom and not prepared.engine.capabilities.has_custom:
-        warn(f"engine {prepared.engine_name} has no resources of its own: {', '.join(custom)} not used")
-    if plan.without_effect:
-        warn(f"without effect: {', '.join(plan.without_effect)}")
+    unused = unused_fields(prepared.plan, prepared.engine.capabilities)
+    if unused.nodes:
+        warn(f"engine {prepared.engine_name} has no nodes to request: {', '.join(unused.nodes)} not used")
+    if unused.custom:
+        warn(f"engine {prepared.engine_name} has no resources of its own: {', '.join(unused.custom)} not used")
+    if unused.ignored:
+        warn(f"without effect: {', '.join(unused.ignored)}")
 
 
 def _warn_of_other_spec(store: str, plan: Plan, warn: Warn) -> None:

@@ -58,6 +58,19 @@ def test_fields_without_effect_are_named_and_are_no_problem(tmp_path: Path, capf
     )
 
 
+def test_what_a_run_would_warn_of_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    requirement = "resource_requirements: [{name: wide, num_nodes: 2, custom: {license: 1}}]\n"
+    spec = write(tmp_path, f"name: w\n{requirement}jobs: [{{name: a, command: 'true', resource_requirements: wide}}]\n")
+
+    assert 0 == main(["workflow", "validate", "--json", spec])
+    (result,) = json.loads(capfd.readouterr().out)
+    assert ["num_nodes", "license"] == result["without_effect"]
+    assert 0 == main(["workflow", "run", "--store", str(tmp_path / "store"), spec])
+    warnings = [line for line in capfd.readouterr().err.splitlines() if "not used" in line]
+    assert 2 == len(warnings)
+    assert all(name in line for name, line in zip(result["without_effect"], warnings))
+
+
 def test_a_file_that_is_not_there_is_a_problem(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert 1 == main(["workflow", "validate", str(tmp_path / "none.yaml")])
     assert f"{tmp_path}/none.yaml: No such file or directory\n" == capfd.readouterr().out

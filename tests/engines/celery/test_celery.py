@@ -354,7 +354,7 @@ def test_a_password_that_the_broker_refuses_is_one_line_without_it(place: Celery
 @pytest.mark.parametrize("package", ["celery", "redis"])
 def test_without_a_package_it_says_what_to_install(place: CeleryPlace, tmp_path: Path, package: str) -> None:
     (tmp_path / "packages").mkdir(exist_ok=True)
-    (tmp_path / "packages" / f"{package}.py").write_text("raise ImportError('gone')")
+    (tmp_path / "packages" / f"{package}.py").write_text("raise ModuleNotFoundError('gone')")
     done = _run_with(place, place.broker, [])
     assert 125 == done.returncode
     assert "pip install 'jobmeter[celery]'" in done.stderr

@@ -184,7 +184,7 @@ def test_where_no_cluster_runs_it_says_how_to_start_one(place: RayPlace) -> None
 def test_without_ray_it_says_what_to_install(place: RayPlace) -> None:
     place.write(ONE_JOB)
     (place.folder / "fake").mkdir()
-    (place.folder / "fake/ray.py").write_text("raise ImportError('gone')")
+    (place.folder / "fake/ray.py").write_text("raise ModuleNotFoundError('gone')")
     done = place.run_with(PYTHONPATH=f"{SOURCE}{os.pathsep}{place.folder}/fake")
     assert (125, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
     assert "pip install 'jobmeter[ray]'" in done.stderr

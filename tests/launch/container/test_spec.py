@@ -57,6 +57,12 @@ def test_gpus_are_all_some_or_those_named(text: str, gpus: Gpus) -> None:
     assert gpus == parse_gpus(text)
 
 
+@pytest.mark.parametrize("text", ["", "0", "-1", "²", "1.5", "some", "device=", "9999999999"])
+def test_other_gpus_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^'[^\n]*' is not all, a number above 0, or device=ID,ID$"):
+        parse_gpus(text)
+
+
 def body(options: ContainerOptions, requirement: Requirement = NOTHING) -> dict[str, object]:
     return create_body(options, ["x"], requirement=requirement, parent="/p", labels={"a": "b"}, stdin=False)
 

@@ -15,6 +15,7 @@ from jobmeter.analyse.size.observation import COMPLETE, Observation, observation
 from jobmeter.analyse.size.policy import Policy
 from jobmeter.analyse.size.replay import Advised, Largest, Method, Percentile, Requested, Step, Task, replay
 from jobmeter.analyse.stored_run import StoredRun
+from jobmeter.model import Status
 
 TODAY, LARGEST, PERCENTILE, ADVICE = "today's requests", "largest so far", "95th percentile", "advice"
 METHODS = (TODAY, LARGEST, PERCENTILE, ADVICE)
@@ -40,7 +41,7 @@ class Evaluation(NamedTuple):
 
 def evaluate(rows: Sequence[StoredRun], policy: Policy = Policy()) -> Evaluation:  # noqa: B008
     """Replay the runs that completed; rows must be oldest first. Figures are taken as they are, without room."""
-    completed = [row for row in rows if row.get("status") == "completed"]
+    completed = [row for row in rows if row.get("status") == Status.COMPLETED.value]
     memory = _replay_all(completed, MEMORY, policy)
     cpus = _core_hours(completed, policy.target)
     runtime = _replay_all(completed, RUNTIME, policy)

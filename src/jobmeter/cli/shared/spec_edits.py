@@ -27,7 +27,6 @@ class Rewritten(NamedTuple):
     path: str
     diff: str  # unified; empty when nothing changes
     changes: list[str]  # one line for each changed request of a step
-    is_written: bool
 
 
 def add_fix_options(parser: Parser, option: str, help: str) -> None:
@@ -68,15 +67,14 @@ def rewrite(plan: Plan, sizes: Mapping[str, Requirement], *, diff: bool) -> Rewr
     from jobmeter.workflow.spec.read.loading import parse_document
 
     if not sizes:
-        return Rewritten(plan.path, "", [], False)
+        return Rewritten(plan.path, "", [])
     with open(plan.path, encoding="utf-8", newline="") as file:
         before = file.read()
     after = rewrite_requirements(plan.path, sizes)
     changes = _changes(plan, make_plan(parse_document(plan.path, after)))
-    written = after != before and not diff
-    if written:
+    if after != before and not diff:
         write_spec(plan.path, after)
-    return Rewritten(plan.path, unified_diff(near_path(plan.path), before, after), changes, written)
+    return Rewritten(plan.path, unified_diff(near_path(plan.path), before, after), changes)
 
 
 def unified_diff(path: str, before: str, after: str) -> str:

@@ -12,7 +12,7 @@ from jobmeter.cli.shared.output import print_json, warn
 from jobmeter.cli.shared.tables import print_table
 from jobmeter.cli.workflow.options import add_workflow_argument
 from jobmeter.exchange.csv_writer import CsvWriter
-from jobmeter.model import Quality
+from jobmeter.model import Quality, Requirement
 from jobmeter.report.table_layout import Column
 from jobmeter.settings import resolve
 from jobmeter.terminal import data_output
@@ -61,7 +61,7 @@ def as_json(attempt: Attempt) -> dict[str, object]:
     del entry["fingerprint"]
     entry.update({figure.name: value for figure, value in zip(HEADLINE, entry.pop("figures"))})
     entry["job_id"] = entry.pop("number")
-    requirement = {name: entry.pop(name) for name in ("cpus", "memory_bytes", "runtime_seconds")}
+    requirement = {name: entry.pop(name) for name in Requirement._fields}
     entry = {**entry, "status": outcome.status, "return_code": _return_code(attempt), "signal": outcome.signal}
     entry["requirement"] = {name: value for name, value in requirement.items() if value is not None}
     if attempt.figure("cpu_peak_percent") is not None and is_at_least(attempt.as_row(), CPU):
@@ -78,7 +78,7 @@ def _return_code(attempt: Attempt) -> int | None:
 def _row(attempt: Attempt) -> list[str]:
     code = _return_code(attempt)
     row = attempt.as_row()
-    at_least = [resource.used for resource in (CPU, MEMORY) if is_at_least(row, resource)]
+    at_least = {*row.get("at_least", ()), *(resource.used for resource in (CPU, MEMORY) if is_at_least(row, resource))}
     return [
         str(attempt.number),
         attempt.name,

@@ -9,9 +9,8 @@ from jobmeter.byte_text import to_text
 from jobmeter.cli.shared.options import Parser
 from jobmeter.cli.shared.output import print_json, print_line, warn
 from jobmeter.errors import UsageError
-from jobmeter.workflow.inputs import missing_inputs
-from jobmeter.workflow.plan import Plan, load_plan
 from jobmeter.workflow.spec.read.spec_errors import Problem, SpecRefused, path_text
+from jobmeter.workflow.validation import validate
 
 
 def main(arguments: list[str]) -> int:
@@ -28,23 +27,19 @@ def main(arguments: list[str]) -> int:
 def _validate(path: str) -> dict[str, Any]:
     about: dict[str, Any] = {"spec": to_text(path)}
     try:
-        plan = load_plan(path)
+        validation = validate(path)
     except SpecRefused as refused:
         return {**about, "problems": [_problem(problem) for problem in refused.problems]}
     except UsageError as error:
         return {**about, "problems": [{"message": line.removeprefix(f"{path}: ")} for line in error.lines]}
-    problems = [{"message": line} for line in missing_inputs(plan)]
-    return {**about, "jobs": len(plan.jobs), "problems": problems, "without_effect": _without_effect(plan)}
+    problems = [{"message": line} for line in validation.missing]
+    return {**about, "jobs": validation.jobs, "problems": problems, "without_effect": validation.unused.names()}
 
 
 def _problem(problem: Problem) -> dict[str, Any]:
     place = {"line": problem.place.line, "column": problem.place.column} if problem.place else {}
     field = {"field": path_text(problem.path)} if problem.path else {}
     return {**place, **field, "message": problem.text}
-
-
-def _without_effect(plan: Plan) -> list[str]:
-    return [*plan.without_effect, *plan.node_requests.fields()]
 
 
 def _print(result: dict[str, Any]) -> None:

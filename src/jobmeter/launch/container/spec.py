@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jobmeter.errors import UsageError
+from jobmeter.settings import positive_whole_number
 from jobmeter.working_directory import absolute_path
 
 RUNTIMES = ("auto", "docker", "podman")
@@ -30,6 +31,11 @@ class Gpus(NamedTuple):
 
     number: int
     ids: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int | None:
+        """How many; None if it is all of a machine that may be another one."""
+        return len(self.ids) or (self.number if self.number > 0 else None)
 
 
 class ContainerOptions(NamedTuple):
@@ -78,12 +84,10 @@ def parse_gpus(text: str) -> Gpus:
     """`all`, a number, or `device=ID,ID`."""
     if text == "all":
         return Gpus(-1)
-    if text.isdigit() and int(text) > 0:
-        return Gpus(int(text))
     kind, _, ids = text.partition("=")
     if kind == "device" and ids:
         return Gpus(0, tuple(ids.split(",")))
-    raise UsageError(f"{text!r} is none of all, a number above 0, device=ID,ID")
+    return Gpus(positive_whole_number(text, "all, a number above 0, or device=ID,ID"))
 
 
 def check(options: ContainerOptions) -> None:

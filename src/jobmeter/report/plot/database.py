@@ -16,7 +16,7 @@ from typing import Any
 from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.errors import UsageError
 from jobmeter.journal.reader import Journal, JournalWindow
-from jobmeter.model import Kind
+from jobmeter.model import Kind, Status
 from jobmeter.report.plot.series import CPU, MEMORY, STANDARD, JobCurves, job_curves
 from jobmeter.store.query.fields import FIELDS
 from jobmeter.times import parse_moment, utc
@@ -109,7 +109,7 @@ def _run(samples: list[sqlite3.Row], about: dict[str, Any]) -> tuple[StoredRun, 
     ]
     first = {name: samples[0][name] for name in samples[0].keys()}  # noqa: SIM118 - a row is no mapping
     names = {**first, **about}
-    run: dict[str, Any] = {"status": "completed", "wall_seconds": windows[-1].seconds, **_fields(about)}
+    run: dict[str, Any] = {"status": Status.COMPLETED.value, "wall_seconds": windows[-1].seconds, **_fields(about)}
     run["id"] = str(names.get("run_id", first["job_id"]))
     run["name"] = str(names.get("job_name") or f"job {first['job_id']}")
     run["started"] = utc(started)

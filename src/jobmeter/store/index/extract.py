@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from jobmeter.analyse.headline_table import HEADLINE
 from jobmeter.byte_text import as_represented
-from jobmeter.model import Quality, Status
+from jobmeter.model import Quality, Requirement, Status
 from jobmeter.record.read import source_of
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.index.unfinished import timestamp
-from jobmeter.store.query.fields import REQUIREMENTS
 from jobmeter.times import utc
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ _STATUSES = {status.value: status.value for status in Status}
 _LIKE_UTC = len("2026-01-31T12:00:00.000Z")
 _FIGURES = tuple(figure.name for figure in HEADLINE)
 _AT_LEAST = Quality.AT_LEAST.value
-_REQUIREMENTS = tuple(REQUIREMENTS)
 _WORKFLOW_JOB = ("job_id", "step", "attempt", "fingerprint")
 _NO_WORKFLOW = (None, None, None)
 _plain = json.encoder.encode_basestring
@@ -48,7 +46,7 @@ def row_of(record: Record, file: int, offset: int, line: int) -> tuple[Any, ...]
         _time(record.get("ended")),
         record.get("wall_seconds"),
         *figures,
-        *[requirement.get(name) for name in _REQUIREMENTS],
+        *[requirement.get(name) for name in Requirement._fields],
         source_of(record),
         *(workflow_columns(record["workflow"]) if "workflow" in record else _NO_WORKFLOW),
         labels_text(labels) if labels else "{}",
