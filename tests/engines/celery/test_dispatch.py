@@ -14,6 +14,7 @@ from jobmeter.engines.contract import Ended, Measure, Task, Token
 from jobmeter.journal.writer import JournalFile
 from tests.engines.celery.worker_states import worker
 from tests.parts import need_module
+from tests.waiting import wait_for
 
 
 class Runner:
@@ -59,6 +60,20 @@ def test_a_job_that_its_worker_gives_back_goes_to_another(runner: Runner) -> Non
     runner.dispatch.take_beacon(worker("b", 1))
     runner.give_back(runner.tokens[0])
     assert (["a", "b"], []) == ([token["worker"] for token in runner.tokens], runner.ends)
+
+
+def test_a_job_that_never_came_to_a_worker_that_closed_goes_to_another(runner: Runner) -> None:
+    runner.dispatch.take_beacon(worker("a", 1))
+    runner.start()
+
+    def is_at_another() -> bool:
+        for state in (worker("a", 1, closing=True), worker("b", 1)):
+            runner.dispatch.take_beacon(state)
+        runner.dispatch.look()
+        return ["a", "b"] == [token["worker"] for token in runner.tokens]
+
+    wait_for(is_at_another, "that the other worker gets it")
+    assert [] == runner.ends
 
 
 @pytest.mark.parametrize("number", [1, None])

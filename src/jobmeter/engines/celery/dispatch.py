@@ -168,6 +168,8 @@ class Dispatch:
         if known is None:
             if sent.order is None:
                 self._end(sent, Ended(sent.number, None, f"worker {sent.worker} does not know it any more"))
+            elif state.closing:
+                self._wait_again([sent])  # it was sent to a worker that was about to close, which will never begin it
             else:
                 self._orders.send(sent, sent.order)
         elif known[0] > sent.received and now - sent.last_received > _PATIENCE:
