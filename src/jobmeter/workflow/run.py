@@ -230,7 +230,7 @@ class WorkflowRun:
             self.scheduler.completed(job.number)
             self._note_settled(job.number, attempt.attempt, attempt.status, requests)
         elif not requests and (again := self._next_requirement(running, attempt)) is not None:
-            self.scheduler.again(job.number, again)
+            self.scheduler.retry(job.number, again)
         elif not requests and attempt.status == Status.CANCELLED:
             self.scheduler.cancelled(job.number)  # with the whole workflow: jobs that need it wait
             self._note_settled(job.number, attempt.attempt, attempt.status, [None])
@@ -239,7 +239,7 @@ class WorkflowRun:
                 self._start_recovery(rule.script, running, attempt)
                 return
             again = running.requirement
-            self.scheduler.again(job.number, again)
+            self.scheduler.retry(job.number, again)
         else:
             self._give_up(attempt, event.why, requests)
             return
@@ -264,7 +264,7 @@ class WorkflowRun:
         number = recovery.running.job.number
         requests = self._cancelling.pop(number, [])
         if script.status == Status.COMPLETED and not requests and not self._stopped.is_set():
-            self.scheduler.again(number, recovery.running.requirement)
+            self.scheduler.retry(number, recovery.running.requirement)
             return
         why = f"{in_words(recovery.attempt.outcome)}, and its recovery script {in_words(script.outcome)}"
         self._give_up(recovery.attempt, why, requests)
