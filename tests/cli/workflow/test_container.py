@@ -201,8 +201,8 @@ jobs:
     [
         ("{image: x, mounts: ['nothing']}", "job 'a': container: "),
         ("{image: x, mounts: [{source: /tmp}]}", "a mount has source, target and read_only, and here is source"),
-        ("{image: x, gpus: some}", "'some' is none of all, a number above 0, device=ID,ID"),
-        ("{image: x, pull: always}", "'always' is none of missing, never"),
+        ("{image: x, gpus: some}", "'some' is not one of all, a number above 0, device=ID,ID"),
+        ("{image: x, pull: always}", "'always' is not one of missing, never"),
         ("{image: x, engine: dokcer}", "dokcer"),
         ("{image: ''}", "image"),
     ],

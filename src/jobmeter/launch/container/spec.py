@@ -83,7 +83,7 @@ def parse_gpus(text: str) -> Gpus:
     kind, _, ids = text.partition("=")
     if kind == "device" and ids:
         return Gpus(0, tuple(ids.split(",")))
-    raise UsageError(f"{text!r} is none of all, a number above 0, device=ID,ID")
+    raise UsageError(f"{text!r} is not one of all, a number above 0, device=ID,ID")
 
 
 def check(options: ContainerOptions) -> None:
@@ -91,9 +91,9 @@ def check(options: ContainerOptions) -> None:
     if not options.image or options.image.startswith("-"):
         raise UsageError(f"--container: {options.image!r} is not the name of an image")
     if options.engine not in RUNTIMES:
-        raise UsageError(f"--engine: {options.engine!r} is none of {', '.join(RUNTIMES)}")
+        raise UsageError(f"--engine: {options.engine!r} is not one of {', '.join(RUNTIMES)}")
     if options.pull not in PULL:
-        raise UsageError(f"--pull: {options.pull!r} is none of {', '.join(PULL)}")
+        raise UsageError(f"--pull: {options.pull!r} is not one of {', '.join(PULL)}")
 
 
 def check_mounts(options: ContainerOptions) -> None:
