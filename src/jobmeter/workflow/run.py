@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from jobmeter.analyse.outcome import in_words
-from jobmeter.analyse.overuse import met_limit
+from jobmeter.analyse.overuse import reached_limit
 from jobmeter.analyse.resource import MEMORY
 from jobmeter.engines.contract import Ended, Engine, Task
 from jobmeter.engines.local import LocalEngine
@@ -324,7 +324,7 @@ class WorkflowRun:
             self._attempt_numbers.own(running.job.number, running.attempt),
             self._options.capacity,
             attempt.figure("memory_peak_bytes"),
-            met_own_limit=attempt.memory_bytes is None or met_limit(attempt.as_row(), MEMORY),
+            met_own_limit=attempt.memory_bytes is None or reached_limit(attempt.as_row(), MEMORY),
             retries_elsewhere=self._engine.capabilities.retries_elsewhere,
         )
 
