@@ -71,7 +71,7 @@ def show(tools: list[Tool], missing: Missing, wanted: list[str] | None = None) -
     head = ["load", "of it", "truth", *(tool.name for tool in tools)]
     rows = [_row(text, load, quantity, tools, results, constants.get(load)) for text, load, quantity in chosen]
     print_table("Known loads: the ratio to the truth, and the value", head, rows)
-    print("`≥`: the tool itself says “at least”; `~`: it says “sampled”; –: it does not tell.")
+    print("`≥`: the tool itself says “at least”; `~`: it says “sampled”; –: it does not report this.")
     for name, why in missing.items():
         print(f"{name}: {why}")
     if not wanted or "levels" in wanted:

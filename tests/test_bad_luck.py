@@ -70,7 +70,7 @@ def test_a_command_that_cannot_be_run_leaves_no_record(command: list[str], code:
         (["--memory", "0", "true"], "--memory: '0' is not above 0"),
         (["--cpus", "none", "true"], "--cpus: 'none' is not a number above 0"),
         (["--runtime", "soon", "true"], "--runtime: 'soon' is not a duration"),
-        (["--orphans", "eat", "true"], "--orphans: 'eat' is none of leave, wait, end"),
+        (["--orphans", "eat", "true"], "--orphans: 'eat' is not one of leave, wait, end"),
         (["--label", "nothing", "true"], "--label: 'nothing' is not KEY=VALUE"),
         (["--measurements", "proc_rss_totl", "true"], "Did you mean 'proc_rss_total'?"),
         (["--report", "/no/such/folder/r.json", "true"], "--report: /no/such/folder/r.json: cannot be written"),

@@ -78,7 +78,7 @@ def test_the_store_is_named_by_the_environment() -> None:
     [
         ("intervall = 2", "there is no setting 'intervall'. Did you mean 'interval'?"),
         ("interval = 0", "interval: '0' is not above 0"),
-        ("orphans = 'eat'", "orphans: 'eat' is none of"),
+        ("orphans = 'eat'", "orphans: 'eat' is not one of"),
     ],
 )
 def test_a_bad_setting_is_named_with_its_file(content: str, words: str) -> None:

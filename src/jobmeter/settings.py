@@ -144,7 +144,7 @@ def label(text: str) -> tuple[str, str]:
 def one_of(*choices: str) -> Callable[[str], str]:
     def convert(text: str) -> str:
         if text not in choices:
-            raise UsageError(f"{text!r} is none of {', '.join(choices)}")
+            raise UsageError(f"{text!r} is not one of {', '.join(choices)}")
         return text
 
     return convert

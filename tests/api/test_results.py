@@ -109,7 +109,7 @@ def test_a_selection_that_is_not_valid_is_one_line(tmp_path: Path) -> None:
         list(store.runs(where="memory_peek > 4GiB"))
     with pytest.raises(UsageError, match="'someday' is not a time"):
         list(store.runs(since="someday"))
-    with pytest.raises(UsageError, match="'fine' is none of completed"):
+    with pytest.raises(UsageError, match="'fine' is not one of completed"):
         list(store.runs(status="fine"))
     with pytest.raises(UsageError, match="target: '2' is not a share"):
         store.size("a", target=2)

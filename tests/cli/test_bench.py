@@ -238,7 +238,7 @@ def test_the_results_are_written_by_extension(bench: Bench) -> None:
         (["--baseline", "load.py/", "true"], "Not a directory"),
         (["--tolerance", "5", "true"], "--tolerance: has no effect without --baseline NAME"),
         (["--baseline", "x", "--tolerance", "-5", "true"], "'-5' is not a percentage"),
-        (["--baseline", "x", "--judge", "joy", "true"], "'joy' is none of wall, cpu, memory_peak, read, write"),
+        (["--baseline", "x", "--judge", "joy", "true"], "'joy' is not one of wall, cpu, memory_peak, read, write"),
         (["--save", "a/b", "true"], "cannot be the name of a benchmark"),
         (["--mount", "a:b", "true"], "--mount: has no effect without --container IMAGE"),
         (["--shell", "none", "echo 'x"], "cannot be split into words"),

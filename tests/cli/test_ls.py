@@ -115,7 +115,7 @@ def test_an_empty_store_is_told(jobmeter: Commands) -> None:
         (["--limit", "1" + "0" * 23], "--limit: '1" + "0" * 23 + "' is not a whole number from 0 up"),
         (["--limit", "9" * 5000], "…' is not a whole number from 0 up"),
         (["--since", "soon"], "--since: 'soon' is not a time"),
-        (["--status", "dead"], "--status: 'dead' is none of"),
+        (["--status", "dead"], "--status: 'dead' is not one of"),
         (["--label", "team"], "--label: 'team' is not KEY=VALUE"),
         (["--json", "--csv"], "not allowed with"),
     ],

@@ -378,8 +378,8 @@ def test_gpus_are_asked_for_and_their_absence_told(docker: Engine, podman: Engin
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--container", IMAGE, "--engine", "lxc"], "--engine: 'lxc' is none of auto, docker, podman"),
-        (["--container", IMAGE, "--pull", "always"], "--pull: 'always' is none of missing, never"),
+        (["--container", IMAGE, "--engine", "lxc"], "--engine: 'lxc' is not one of auto, docker, podman"),
+        (["--container", IMAGE, "--pull", "always"], "--pull: 'always' is not one of missing, never"),
         (["--container", IMAGE, "-v", "x"], "--mount: 'x' is not SOURCE:TARGET"),
         (["--container", IMAGE, "-e", "NOT_SET_ANYWHERE"], "--env: NOT_SET_ANYWHERE is not set here"),
         (["--container", IMAGE, "--gpus", "some"], "--gpus: 'some' is not all"),

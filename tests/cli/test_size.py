@@ -120,7 +120,7 @@ def test_formats_are_printed_and_nothing_else(known: Commands, form: str) -> Non
         (["--target", "1.5"], "--target: '1.5' is not a share between 0 and 1"),
         (["--target", "abc"], "--target: 'abc' is not a share between 0 and 1"),
         (["--target", "nan"], "--target: 'nan' is not a share between 0 and 1"),
-        (["--format", "pbs"], "--format: 'pbs' is none of table, yaml"),
+        (["--format", "pbs"], "--format: 'pbs' is not one of table, yaml"),
         (["nobody"], "no job and no workflow named 'nobody' has run"),
         (["--diff"], "Name the spec with --apply SPEC."),
         (["--apply", "/nowhere.yaml"], "/nowhere.yaml"),

@@ -176,9 +176,12 @@ BAD_DESCRIPTIONS = {
     "a key with a star": ("Battery.measurements = (gauge('battery_*'),)", "the key 'battery_*' is not made of"),
     "a built-in key": ("Battery.measurements = (gauge('proc_rss_total'),)", "a key begins with the name of its coll"),
     "a key twice": ("Battery.measurements *= 2", "battery_charge: it is declared twice"),
-    "an unknown unit": ("Battery.measurements = (gauge('battery_charge', 'volts'),)", "the unit 'volts' is none of"),
-    "an unknown kind": ("Battery.measurements = (gauge('battery_charge', kind='x'),)", "kind is none of gauge, cou"),
-    "an unknown across": ("Battery.measurements = (gauge('battery_charge', across=7),)", "across is none of sum, max"),
+    "an unknown unit": ("Battery.measurements = (gauge('battery_charge', 'volts'),)", "the unit 'volts' is not one of"),
+    "an unknown kind": ("Battery.measurements = (gauge('battery_charge', kind='x'),)", "kind is not one of gauge, cou"),
+    "an unknown across": (
+        "Battery.measurements = (gauge('battery_charge', across=7),)",
+        "across is not one of sum, m",
+    ),
     "a text that is summed": (
         "Battery.measurements = (gauge('battery_charge', 'text', Kind.LABEL, Across.SUM),)",
         "the values of a label cannot be combined by 'sum'",

@@ -52,7 +52,7 @@ def test_a_peak_whose_shares_are_read_once_nothing_runs_any_more_is_explained() 
         source.read(Moment(time.monotonic()))
         source._shares._not_before = 0.0
         deadline = time.monotonic() + LONG
-        while source._shares.behind and time.monotonic() < deadline:
+        while source._shares.is_stale and time.monotonic() < deadline:
             source.read(Moment(time.monotonic(), quiet=True))
         peak = source.peaks(time.monotonic())[-1]
     process.communicate()

@@ -70,7 +70,7 @@ def test_a_reading_during_which_processes_ended_is_not_used(
     shares = Shares(THIS_MACHINE)
     assert [] == shares.update(sharing)
     assert sum(seen) > sum(share.pss for share in Shares(THIS_MACHINE).update(sharing[:1] + sharing[2:])) + SIZE / 10
-    assert shares.behind
+    assert shares.is_stale
     assert shares.estimate(sharing) is None
 
 

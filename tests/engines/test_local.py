@@ -84,10 +84,10 @@ def test_hundreds_of_jobs_leave_no_descriptor_open(tmp_path: Path) -> None:
 
 def test_of_gpus_the_lowest_that_are_nobody_s_are_taken_by_the_names_that_we_were_given() -> None:
     devices = Devices("5,GPU-7f")
-    first, second = devices.take(2), devices.take(1)
+    first, second = devices.acquire(2), devices.acquire(1)
     assert (["5", "GPU-7f"], ["2"]) == ([*map(devices.name, first)], [*map(devices.name, second)])
-    devices.give_back(first)
-    assert [0] == devices.take(1)
+    devices.release(first)
+    assert [0] == devices.acquire(1)
 
 
 def test_what_was_left_on_another_machine_is_reported(running: Running) -> None:

@@ -38,7 +38,7 @@ def test_its_jobs_have_the_limit_that_it_was_given(few: int) -> None:
     descriptors = Descriptors()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as job:
         assert soft_limit(job.pid) > GIVEN
-        descriptors.give_back(job.pid)
+        descriptors.restore_limit(job.pid)
         assert GIVEN == soft_limit(job.pid)
         job.communicate(b"\n")
     descriptors.restore()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobmeter.journal.reader import RunLocation, read_journal
-from jobmeter.journal.window_reader import NotPlain, WindowReader
+from jobmeter.journal.window_reader import NotCanonical, WindowReader
 from jobmeter.journal.writer import SCHEMA, JournalWriter, shared_journal
 from tests.runs import DESCRIBED, record, windows
 
@@ -76,13 +76,13 @@ def test_gauges_are_one_number_or_two(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_whatever_is_not_as_it_should_be_is_for_the_careful_reader(tmp_path: Path, line: bytes) -> None:
     path = journal(tmp_path, HEADER, COLUMNS, [1.0, 3, 7, 8], line, [2.0, 3, 7, 8])
-    with pytest.raises(NotPlain):
+    with pytest.raises(NotCanonical):
         WindowReader(path).windows(RunLocation("aaaa"))
 
 
 @pytest.mark.no_records
 def test_another_run_at_the_place_is_noticed(tmp_path: Path) -> None:
-    with pytest.raises(NotPlain):
+    with pytest.raises(NotCanonical):
         WindowReader(journal(tmp_path, HEADER)).windows(RunLocation("bbbb"))
 
 
@@ -90,5 +90,5 @@ def test_another_run_at_the_place_is_noticed(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_noticed(tmp_path: Path) -> None:
     path = journal(tmp_path, HEADER, COLUMNS, [1.0, 3, 7, 8])
     Path(path).write_bytes(Path(path).read_bytes() + b"[2.0,3,7,8]")
-    with pytest.raises(NotPlain):
+    with pytest.raises(NotCanonical):
         WindowReader(path).windows(RunLocation("aaaa"))

@@ -48,7 +48,7 @@ class Steered(WorkflowRun):
         if status == "completed":
             self.scheduler.completed(number)
         elif again:
-            self.scheduler.again(number, job.requirement)
+            self.scheduler.retry(number, job.requirement)
         else:
             self.blocked.update(self.scheduler.failed(number))
 
@@ -59,22 +59,22 @@ class Steered(WorkflowRun):
 def test_jobs_are_counted_by_what_became_of_them(tmp_path: Path) -> None:
     run = Steered(tmp_path, [*a_sweep(1, 6, step="train"), a_job(7, 1), a_job(8, 2)])
     progress = Progress(run, done=0)
-    assert {"completed": 0, "running": 4, "waiting": 4} == progress.look().counts
+    assert {"completed": 0, "running": 4, "waiting": 4} == progress.view().counts
     run.end(1)
     run.end(2, "failed")
-    progress.look()
-    assert {"completed": 1, "running": 2, "waiting": 3, "failed": 1, "blocked": 1} == progress.look().counts
+    progress.view()
+    assert {"completed": 1, "running": 2, "waiting": 3, "failed": 1, "blocked": 1} == progress.view().counts
 
 
 def test_a_job_that_will_be_tried_again_has_not_failed(tmp_path: Path) -> None:
     run = Steered(tmp_path, [a_job(1)])
     progress = Progress(run, done=0)
     run.end(1, "oom", again=True)
-    assert {"completed": 0, "running": 0, "waiting": 1} == progress.look().counts
+    assert {"completed": 0, "running": 0, "waiting": 1} == progress.view().counts
     run.begin()
     run.end(1)
-    assert {"completed": 1, "running": 0, "waiting": 0} == progress.look().counts
-    assert {"completed": 1, "running": 0, "waiting": 0} == progress.look().counts
+    assert {"completed": 1, "running": 0, "waiting": 0} == progress.view().counts
+    assert {"completed": 1, "running": 0, "waiting": 0} == progress.view().counts
 
 
 def test_what_was_stopped_was_cancelled_and_nothing_more_is_expected(tmp_path: Path) -> None:
@@ -83,35 +83,35 @@ def test_what_was_stopped_was_cancelled_and_nothing_more_is_expected(tmp_path: P
     run.end(1)
     run.stop()
     run.end(2, "cancelled")
-    progress.look()
-    view = progress.look()
+    progress.view()
+    view = progress.view()
     assert {"completed": 1, "running": 0, "waiting": 0, "cancelled": 1} == view.counts
     assert view.stopping
     assert view.seconds_left is None
 
 
 def test_jobs_that_were_done_before_count_as_completed(tmp_path: Path) -> None:
-    assert 3 == Progress(Steered(tmp_path, [a_job(1)]), done=3).look().counts["completed"]
+    assert 3 == Progress(Steered(tmp_path, [a_job(1)]), done=3).view().counts["completed"]
 
 
 def test_the_time_left_follows_from_what_ended(tmp_path: Path) -> None:
     run = Steered(tmp_path, [a_job(1, name="first"), a_job(2, 1, name="second", step="first")])
     progress = Progress(run, done=0)
-    assert progress.look().seconds_left is None
+    assert progress.view().seconds_left is None
     run.end(1, seconds=10.0)
-    assert 10.0 == progress.look().seconds_left
+    assert 10.0 == progress.view().seconds_left
 
 
 def test_a_running_job_shows_what_it_uses_of_what_it_asked_for(tmp_path: Path) -> None:
     run = Steered(tmp_path, [a_job(1, name="train", cpus=2, memory_bytes=400)])
     run.seen[1] = {"perf_cpu_percent": 50.0, "proc_pss_total": 100}
-    (job,) = Progress(run, done=0).look().running
+    (job,) = Progress(run, done=0).view().running
     assert ("train", 50.0, 100) == (job.name, job.cpu_percent, job.memory_bytes)
     assert (0.25, 0.25, None) == (job.cpu_share, job.memory_share, job.time_share)
 
 
 def test_what_is_not_measured_is_not_shown_as_zero(tmp_path: Path) -> None:
-    (job,) = Progress(Steered(tmp_path, [a_job(1, cpus=1)]), done=0).look().running
+    (job,) = Progress(Steered(tmp_path, [a_job(1, cpus=1)]), done=0).view().running
     assert (None, None, None) == (job.cpu_percent, job.memory_bytes, job.cpu_share)
 
 
@@ -143,19 +143,19 @@ def test_a_job_in_the_queue_of_its_engine_is_queued_and_not_running(tmp_path: Pa
     runner = threading.Thread(target=run.run, daemon=True)
     runner.start()
     wait_for(lambda: len(engine.queue) == 2, "both jobs in the queue")
-    view = progress.look()
+    view = progress.view()
     assert {"completed": 0, "running": 0, "queued": 2, "waiting": 0} == view.counts
     assert (0, []) == (view.settled, view.running)
     engine.begin_next()
-    wait_for(lambda: progress.look().counts["running"] == 1, "the first job to run")
-    view = progress.look()
+    wait_for(lambda: progress.view().counts["running"] == 1, "the first job to run")
+    view = progress.view()
     assert {"completed": 0, "running": 1, "queued": 1, "waiting": 0} == view.counts
     assert ["job1"] == [job.name for job in view.running]
     engine.begin_next()
-    wait_for(lambda: progress.look().counts["running"] == 2, "the second job to run")
+    wait_for(lambda: progress.view().counts["running"] == 2, "the second job to run")
     gate.touch()
     runner.join()
-    assert {"completed": 2, "running": 0, "waiting": 0} == progress.look().counts
+    assert {"completed": 2, "running": 0, "waiting": 0} == progress.view().counts
 
 
 class Restless:
@@ -187,4 +187,4 @@ def test_a_run_that_has_nothing_to_do_can_be_looked_at(tmp_path: Path, jobs: int
     progress = Progress(run, done=0)
     for number in list(run.running):
         run.end(number)
-    assert 0.0 == progress.look().seconds_left
+    assert 0.0 == progress.view().seconds_left

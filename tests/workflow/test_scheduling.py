@@ -105,7 +105,7 @@ def test_a_job_that_runs_longer_than_it_requests_lets_nobody_overtake() -> None:
     jobs = [a_job(1, runtime_seconds=10.0), a_job(2, cpus=2), a_job(3, runtime_seconds=1.0)]
     scheduler = a_scheduler(jobs)
     assert [1, 3] == started(scheduler, 0.0)
-    scheduler.again(3, jobs[2].requirement)
+    scheduler.retry(3, jobs[2].requirement)
     assert [] == started(scheduler, 11.0)
     scheduler.completed(1)
     assert [2] == started(scheduler, 12.0)
@@ -214,7 +214,7 @@ def test_another_attempt_waits_for_the_room_it_asks_for() -> None:
     scheduler = a_scheduler(jobs, memory=4 * GIB)
     assert [1, 2] == started(scheduler)
     grown = jobs[0].requirement._replace(memory_bytes=2 * GIB)
-    scheduler.again(1, grown)
+    scheduler.retry(1, grown)
     assert [] == started(scheduler)
     scheduler.completed(2)
     assert [1] == started(scheduler)

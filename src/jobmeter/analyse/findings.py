@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jobmeter.analyse.finding import Finding
 from jobmeter.analyse.gpu_findings import gpu_findings
 from jobmeter.analyse.outcome import in_words, outcome_of, signal_name, without_shepherd
-from jobmeter.analyse.overuse import Verdict, met_limit, overuses
+from jobmeter.analyse.overuse import Verdict, overuses, reached_limit
 from jobmeter.analyse.resource import CPU, GPU, MEMORY, RUNTIME
 from jobmeter.analyse.stalls import stall_findings
 from jobmeter.analyse.stored_run import StoredRun, of_record
@@ -68,7 +68,7 @@ def oom_kills(record: Record) -> int:
 
 def _out_of_memory(record: Record, run: StoredRun) -> list[Finding]:
     kills = oom_kills(record)
-    if run["status"] == MEMORY.met_by:
+    if run["status"] == MEMORY.limit_status:
         return [Finding("oom", "problem", f"It ran out of memory{_of_which(run)}")]
     if kills:
         processes = "a process" if kills == 1 else f"{kills} processes"
@@ -80,7 +80,7 @@ def _of_which(run: StoredRun) -> str:
     requested = run.get(MEMORY.requested)
     if not requested:
         return "."
-    if met_limit(run, MEMORY):
+    if reached_limit(run, MEMORY):
         return f". Request more than {text(requested, 'bytes')}."
     return f", but not of the {text(requested, 'bytes')} that it requested: it met another limit."
 

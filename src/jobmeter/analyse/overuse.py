@@ -57,7 +57,7 @@ def judge(run: StoredRun, resource: Resource, min_over: float = LEAST_OVER) -> V
     if not amount:
         return None
     requested = amount * resource.each
-    if met_limit(run, resource):
+    if reached_limit(run, resource):
         # The run would have used more: how much more is not known.
         return Verdict(resource, requested, max(used or 0, requested), True, True, resource.cause)
     if used is None or is_shared(run, resource):
@@ -101,14 +101,14 @@ def is_shared(run: StoredRun, resource: Resource) -> bool:
     return bool(resource.quality) and run.get(resource.quality) == Quality.SHARED.value
 
 
-def met_limit(run: StoredRun, resource: Resource) -> bool:
+def reached_limit(run: StoredRun, resource: Resource) -> bool:
     """Whether a run ended because it reached the amount that it requested.
 
     A run can also run out of memory at the limit of a container around it, or of the machine. A sampled peak cannot
     exclude that the request was met: what met it may have come and gone between two samples.
     """
     amount, used = run.get(resource.requested), run.get(resource.used)
-    if not amount or run.get("status") != resource.met_by:
+    if not amount or run.get("status") != resource.limit_status:
         return False
     is_exact = used is not None and run.get(resource.quality) == Quality.EXACT.value
     return not is_exact or used >= _OWN_LIMIT * amount * resource.each

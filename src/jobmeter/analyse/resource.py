@@ -17,7 +17,7 @@ class Resource(NamedTuple):
     each: float  # how many of the unit are in one of the request: 100 percent in one CPU
     used: str  # the field with what was used
     quality: str  # the field with the quality of that; "": there is none
-    met_by: Status | None  # the status of a run that met this limit
+    limit_status: Status | None  # the status of a run that reached this limit
     cause: str  # the same in words
 
 

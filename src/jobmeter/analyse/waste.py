@@ -26,7 +26,7 @@ LEAST_CPUS = 1.0
 """The least reduction of a request that is worth a change; `LEAST_CPUS` is also that of GPUs."""
 ROOM = 1.2
 """Factor on the most memory that was used, for a lower request. `size`, which knows other runs, uses the history."""
-_MET = tuple(resource.met_by for resource in RESOURCES if resource.met_by)
+_MET = tuple(resource.limit_status for resource in RESOURCES if resource.limit_status)
 
 
 class Waste(NamedTuple):

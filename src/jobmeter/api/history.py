@@ -114,7 +114,7 @@ class RunStore:
         """What to request next time for the jobs or workflows named; without names, for that of the newest run.
 
         `features` is what is known of the next run, as `{"bytes": 3e9}`. `target` is the share of runs that must not
-        fail for want of it, `failure_cost` what a failure costs beside what it holds in vain, in mean runs;
+        fail because it is too small, `failure_cost` what a failure costs beside what it wasted, in mean runs;
         `below_peak` allows a time limit below the longest run.
         """
         from jobmeter.analyse.size.policy import Policy
@@ -150,7 +150,7 @@ def _selection(
     from jobmeter.store import Selection
 
     if status is not None and status not in tuple(Status):
-        raise UsageError(f"status: {quote(status)} is none of {', '.join(Status)}")
+        raise UsageError(f"status: {quote(status)} is not one of {', '.join(Status)}")
     chosen: dict[str, Any] = {"names": [name] if name is not None else [], "labels": dict(labels or {})}
     return Selection(
         **chosen,

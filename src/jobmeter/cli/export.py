@@ -139,18 +139,18 @@ def _table(
     from jobmeter.exchange.tables import run_columns, run_rows
     from jobmeter.exchange.window_table import window_columns, window_pieces
 
-    def places(*, with_windows: bool) -> Iterator[Any]:
-        return (place for each in selections for place in store.places(each, with_windows=with_windows))
+    def indexed_runs(*, with_windows: bool) -> Iterator[Any]:
+        return (run for each in selections for run in store.indexed_runs(each, with_windows=with_windows))
 
     encode = _as_they_are if form is None else form.rows
     if options.records:
-        return [], record_pieces(store, places(with_windows=False), with_windows=options.windows)
+        return [], record_pieces(store, indexed_runs(with_windows=False), with_windows=options.windows)
     if options.windows:
         columns = None
         if form is None or form.needs_columns:
-            columns = window_columns(store, places(with_windows=True))
+            columns = window_columns(store, indexed_runs(with_windows=True))
         between = "" if form is None else form.between
-        return columns or [], window_pieces(store, places(with_windows=True), columns, encode, between)
+        return columns or [], window_pieces(store, indexed_runs(with_windows=True), columns, encode, between)
     shown = run_columns()
     rows = run_rows(store, selections, with_lists=form is not None and form.holds_lists)
     return shown, (Piece(len(batch), len(batch), encode(shown, batch), []) for batch in rows)

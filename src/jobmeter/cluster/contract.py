@@ -24,7 +24,7 @@ class LostNode(NamedTuple):
     why: str | None  # None: it left on request
 
 
-class Observation(NamedTuple):
+class ClusterReading(NamedTuple):
     """A cluster at one time, as its source sees it. What is not known is absent."""
 
     nodes: Mapping[str, NodeState]  # by id
@@ -46,7 +46,7 @@ class ClusterSource(Protocol):
     def open(self) -> str:
         """Connect, and return the address. Raises LaunchError if that is not possible."""
 
-    def read(self) -> Observation:
+    def read(self) -> ClusterReading:
         """The cluster now. Raises LaunchError if it is gone."""
 
     def cpu_seconds(self) -> float:

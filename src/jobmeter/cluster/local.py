@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from jobmeter.analyse.cluster.model import Values
-from jobmeter.cluster.contract import NodeState, Observation
+from jobmeter.cluster.contract import ClusterReading, NodeState
 from jobmeter.cluster.node_sampler import NodeSampler
 from jobmeter.errors import StoreError
 from jobmeter.model import Status
@@ -43,7 +43,7 @@ class LocalSource:
             self.notes.append(f"what running jobs request is not known: {error}")
         return self._facts.host_name
 
-    def read(self) -> Observation:
+    def read(self) -> ClusterReading:
         assert self._sampler is not None, "it was not opened"
         name = self._facts.host_name
         values = dict(self._sampler.read().machine)
@@ -59,7 +59,7 @@ class LocalSource:
         if self._store is not None:
             running = self._running(values, tasks, requests)
         state = NodeState(name, name, self._facts.host_id, "machine")
-        return Observation(
+        return ClusterReading(
             {name: state},
             {name: values},
             tasks=tasks,

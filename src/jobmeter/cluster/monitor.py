@@ -15,7 +15,7 @@ from jobmeter.analyse.cluster.thresholds import DEFAULT, Thresholds
 from jobmeter.atomic_file import replacing
 from jobmeter.byte_text import json_text
 from jobmeter.cluster import ENGINES
-from jobmeter.cluster.contract import ClusterSource, Observation
+from jobmeter.cluster.contract import ClusterReading, ClusterSource
 from jobmeter.cluster.storage import SampleFile
 from jobmeter.errors import JobmeterError, UsageError
 from jobmeter.record.build import new_run_id
@@ -98,18 +98,16 @@ class ClusterMonitor:
     def poll(self) -> Sample:
         """Take a sample now, and return it. LaunchError when the cluster is no longer there."""
         with self._lock:
-            observation = self._source.read()
+            reading = self._source.read()
             if not self.history.samples:
                 self._started = time.monotonic()  # starting the samplers on the nodes may have taken a while
             seconds = time.monotonic() - self._started
             span = seconds - self.history.seconds if self.history.samples else 0.0
-            self._follow_nodes(observation, seconds)
-            self.history.requests.update(observation.requests)
-            sample = Sample(
-                seconds, span, observation.values, observation.tasks, observation.waiting, observation.cluster
-            )
+            self._follow_nodes(reading, seconds)
+            self.history.requests.update(reading.requests)
+            sample = Sample(seconds, span, reading.values, reading.tasks, reading.waiting, reading.cluster)
             self.history.add(sample)
-            self.is_idle = observation.is_idle
+            self.is_idle = reading.is_idle
             if self._file is not None:
                 self._file.add(self.history, sample)
             self._report_notes()
@@ -120,13 +118,13 @@ class ClusterMonitor:
             self._warn(note)
         self._reported_notes = len(self._source.notes)
 
-    def _follow_nodes(self, observation: Observation, seconds: float) -> None:
+    def _follow_nodes(self, reading: ClusterReading, seconds: float) -> None:
         nodes = self.history.nodes
-        for state in observation.nodes.values():
+        for state in reading.nodes.values():
             before = nodes.get(state.id)
             joined = before.joined if before is not None else seconds if self.history.samples else 0.0
             nodes[state.id] = Node(state.id, state.name, state.host, state.scope, joined)
-        for gone in observation.lost:
+        for gone in reading.lost:
             if gone.id in nodes and nodes[gone.id].left is None:
                 nodes[gone.id] = nodes[gone.id]._replace(left=seconds, lost=gone.why)
 

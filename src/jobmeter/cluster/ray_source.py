@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.cluster.model import Values, Waiting
-from jobmeter.cluster.contract import LostNode, NodeState, Observation
+from jobmeter.cluster.contract import ClusterReading, LostNode, NodeState
 from jobmeter.cluster.node_sampler import NodeReading
 from jobmeter.cluster.ray_capacity import SampledNode, capacities
 from jobmeter.cluster.ray_connection import Connection
@@ -59,7 +59,7 @@ class RaySource:
             self.notes.append("the dashboard of this cluster is off; everything is read without it")
         return self._connection.address
 
-    def read(self) -> Observation:
+    def read(self) -> ClusterReading:
         self._connection.check_alive()
         try:
             head = self._read_head()
@@ -85,7 +85,7 @@ class RaySource:
         self._names.refresh(needed=bool(head.waiting) or any(name not in self._names.table.requests for name in tasks))
         for name, count in self._names.table.pending.items():
             tasks.setdefault(name, {})["pending"] = count
-        return Observation(
+        return ClusterReading(
             self._states(set(head.total), scopes),
             values,
             lost,

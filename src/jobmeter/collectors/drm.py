@@ -52,7 +52,7 @@ class DrmSource:
         self._clients: dict[tuple[str, int], _Client] = {}
         self._is_used = False
         if target.root_is_job:
-            self._look()
+            self._update_clients()
             for client in self._clients.values():
                 client.begin()
 
@@ -60,7 +60,7 @@ class DrmSource:
         if moment.quiet or not self._allowance.covers():
             return self._counters()
         with self._allowance:
-            present = self._look()
+            present = self._update_clients()
         if not self._is_used:
             return {}
         device = sum(client.device_memory for client in present)
@@ -68,7 +68,7 @@ class DrmSource:
         used = [client for client in present if client.device_memory or self._clients[client.key].seconds > 0]
         return {MEMORY.key: memory, GPUS.key: len({client.key[0] for client in used}), **self._counters()}
 
-    def _look(self) -> list[DrmClient]:
+    def _update_clients(self) -> list[DrmClient]:
         """The clients that are open now, each once. Adds what they used since the last call."""
         self._tree.refresh()
         present: dict[tuple[str, int], DrmClient] = {}

@@ -83,7 +83,7 @@ class PerfCost:
     def _estimate(self, now: float, cpu_nanoseconds: int) -> str | None:
         span = now - self._since
         present, newest, host_switches = self._read_host()
-        tasks = self._numbers_given_out(newest) / span
+        tasks = self._pids_allocated(newest) / span
         switches = max(host_switches - self._host_switches, 0) / span
         cpus = max((cpu_nanoseconds - self._cpu_nanoseconds) / 1e9 / span, 1.0)
         self._since, self._newest, self._host_switches = now, newest, host_switches
@@ -99,7 +99,7 @@ class PerfCost:
         cause = f"up to {tasks:,.0f} new processes and threads and {switches:,.0f} context switches a second"
         return f"stopped after {now - self._began:.2f} s: its events would slow the job down ({cause})"
 
-    def _numbers_given_out(self, newest: int) -> int:
+    def _pids_allocated(self, newest: int) -> int:
         """How many tasks began on the machine since the last estimate."""
         if newest >= self._newest:
             return newest - self._newest

@@ -259,7 +259,7 @@ def _checked_measurement(name: str, measurement: Any) -> Measurement:
     quality = _one_of(Quality, key, "quality", measurement.quality)
     gauge = _one_of(Gauge, key, "gauge", measurement.gauge)
     if unit not in UNITS:
-        raise PluginFault(f"{key}: the unit {unit!r} is none of {', '.join(UNITS)}")
+        raise PluginFault(f"{key}: the unit {unit!r} is not one of {', '.join(UNITS)}")
     if (unit == "text") != (kind in (Kind.LABEL, Kind.CATEGORY)):
         raise PluginFault(f"{key}: a {kind.value} cannot have the unit {unit!r}")
     if across not in _ACROSS[kind]:
@@ -274,7 +274,7 @@ def _one_of(choices: Any, key: str, field: str, value: Any) -> Any:
     try:
         return choices(value)
     except ValueError:
-        raise PluginFault(f"{key}: {field} is none of {', '.join(choice.value for choice in choices)}") from None
+        raise PluginFault(f"{key}: {field} is not one of {', '.join(choice.value for choice in choices)}") from None
 
 
 def _checked_default(default: Any, keys: frozenset[str]) -> frozenset[str]:

@@ -172,16 +172,16 @@ class ProcSource:
 
     def read(self, moment: Moment) -> Readings:
         if not (moment.quiet and self._counter_readings):
-            self._look()
+            self._update_readings()
         else:
             self.nothing_ran()
             self._escapes.update_while_quiet([process for process in self._counted() if process.alive])
-            if self._shares.behind:
+            if self._shares.is_stale:
                 holding = _holding(self._counted())
                 self._level_readings |= self._memory_shares(holding)
                 self._note_high(holding)
-            if self._uncounted is not None and self._uncounted.behind:
-                self._level_readings |= self._look_for_uncounted(self._uncounted, _holding(self._counted()))
+            if self._uncounted is not None and self._uncounted.is_stale:
+                self._level_readings |= self._read_uncounted(self._uncounted, _holding(self._counted()))
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
 
     def peek(self, moment: Moment) -> Readings:
@@ -215,11 +215,11 @@ class ProcSource:
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         if self._uncounted is not None:
-            self._uncounted.last_look()
-        self._look()
+            self._uncounted.check_at_end()
+        self._update_readings()
         return {**self._counter_readings, **self._level_readings, **self._cpu(moment.monotonic)}
 
-    def _look(self) -> None:
+    def _update_readings(self) -> None:
         """Read the tree again."""
         counted = self._follow()
         self._counters.update(self._with_shepherd(counted))
@@ -234,7 +234,7 @@ class ProcSource:
             if RUN_DELAY.key in self._wanted and (delay := self._run_delays.update(alive)) is not None:
                 self._counter_readings[RUN_DELAY.key] = round(delay, 6)
             if self._uncounted is not None:
-                self._level_readings |= self._look_for_uncounted(self._uncounted, holding)
+                self._level_readings |= self._read_uncounted(self._uncounted, holding)
             if self._wanted & _FROM_STATUS:
                 self._level_readings |= self._from_status(alive)
 
@@ -261,7 +261,7 @@ class ProcSource:
         alive = [process for process in counted if process.alive]
         readings: Readings = {}
         if counted:
-            readings[PROCESSES.key] = max(len(alive), self._came_and_went(counted), 1)
+            readings[PROCESSES.key] = max(len(alive), self._least_processes(counted), 1)
         if not holding:
             return readings
         readings |= self._from_stat(alive, holding)
@@ -271,8 +271,8 @@ class ProcSource:
             readings[HWM_MAX.key] = hwm
         return readings
 
-    def _came_and_went(self, counted: list[Process]) -> int:
-        """A lower bound of the processes at some moment since the last look: a child waited for had a parent."""
+    def _least_processes(self, counted: list[Process]) -> int:
+        """A lower bound of the processes at some moment since the last reading: a child waited for had a parent."""
         before, self._children_faults = self._children_faults, sum(p.stat.children_minor_faults for p in counted)
         return 2 if self._children_faults > before else 0
 
@@ -300,7 +300,7 @@ class ProcSource:
             readings |= {PSS_TOTAL.key: [s.pss for s in shares], USS_TOTAL.key: [s.uss for s in shares]}
         return readings
 
-    def _look_for_uncounted(self, uncounted: UncountedMemory, holding: list[Process]) -> Readings:
+    def _read_uncounted(self, uncounted: UncountedMemory, holding: list[Process]) -> Readings:
         moved = self._escapes.left_memory_group
         shares = self._shares.update(holding) if moved or self._wanted & _FROM_SMAPS else []
         amounts = uncounted.update(holding, shares, moved=moved)
@@ -328,7 +328,7 @@ class ProcSource:
     def incomplete(self) -> frozenset[str]:
         """Keys whose peak may have been missed, and keys of other sources that processes escaped."""
         keys = self._escapes.incomplete(self._counters.cpu_ticks)
-        if self._shares.missed_the_top:
+        if self._shares.may_have_missed_peak:
             keys |= {PSS_TOTAL.key, USS_TOTAL.key}
         if self._uncounted is not None and self._uncounted.doubtful:
             keys |= {RSS_TOTAL.key, PSS_TOTAL.key, MEMORY.key, HELD_TOTAL.key, *CGROUP_MEMORY}

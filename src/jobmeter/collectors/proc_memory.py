@@ -88,7 +88,7 @@ class Shares:
         self._read_at = -1
         self._not_before = 0.0
         self._largest_read = self._largest_skipped = 0
-        self.behind = False  # something changed and could not be read yet
+        self.is_stale = False  # something changed and could not be read yet
         self._shares: list[procfs.SmapsRollup] = []
         self._anchors: dict[Identity, tuple[int, int]] = {}  # PSS, and the resident size it was read at
 
@@ -101,13 +101,13 @@ class Shares:
         size = sum(process.stat.rss for process in holding)
         now, of_processes = time.monotonic(), len(holding) * _SMAPS_SECONDS_PER_PROCESS
         affordable = self._allowance.covers(size * _SMAPS_SECONDS_PER_BYTE + of_processes)
-        self.behind = now < self._not_before or not affordable
-        if not self.behind:
+        self.is_stale = now < self._not_before or not affordable
+        if not self.is_stale:
             self._not_before = now + _PAUSE * of_processes
             with self._allowance:
                 read = [(process, self._read(process)) for process in holding]
-                self.behind = self._is_inflated(read)
-        if self.behind:
+                self.is_stale = self._is_inflated(read)
+        if self.is_stale:
             self._largest_skipped = max(self._largest_skipped, size)
             return []
         self._largest_read = max(self._largest_read, size)
@@ -143,7 +143,7 @@ class Shares:
         return bool(self._anchors)
 
     @property
-    def missed_the_top(self) -> bool:
+    def may_have_missed_peak(self) -> bool:
         """Whether the processes were larger at a moment at which they could not be read."""
         return self._largest_skipped > 1.05 * self._largest_read
 

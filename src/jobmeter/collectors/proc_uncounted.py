@@ -53,7 +53,7 @@ class UncountedMemory:
         self._unattributed = 0
         self._looked_at: tuple[object, ...] = ()
         self._last_search: tuple[list[ProcessStatus], OpenFiles]
-        self.behind = False  # something may have changed and could not be read yet
+        self.is_stale = False  # something may have changed and could not be read yet
         self._uses_it = False  # the job uses shared memory or huge pages
 
     def _hints(self) -> MemoryHints:
@@ -123,8 +123,8 @@ class UncountedMemory:
         from jobmeter.kernel.shmem import OpenFiles, open_memory_files
 
         to_read = alive if with_files else self._statuses.stale(alive)
-        self.behind = not self._allowance.covers(len(to_read) * _SECONDS_PER_PROCESS)
-        if self.behind:
+        self.is_stale = not self._allowance.covers(len(to_read) * _SECONDS_PER_PROCESS)
+        if self.is_stale:
             return None
         statuses = []
         with self._allowance:
@@ -181,7 +181,7 @@ class UncountedMemory:
 
         return unattached_segment_bytes(self._machine, self._creators)
 
-    def last_look(self) -> None:
+    def check_at_end(self) -> None:
         """Check, after the job has ended, for shared memory that it left: no process held it at the end.
 
         The shared memory of others grows and shrinks all the time, so new files count only if they are this user's.

@@ -65,14 +65,14 @@ class PsSource:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._tree = ListedTree(target.root)
-        self._looked = 0.0
+        self._read_at = 0.0
         self._rows: dict[Identity, PsLine] = {}
         self._accounts: dict[Identity, Account] = {}
         self._ledger = Ledger()
         self._young: set[Identity] = set()  # too young for `ps` to show what they used
         self._died_young = False  # some of them ended since the last rate
         before = time.monotonic()
-        self._look()
+        self._update_processes()
         if not self._rows:
             raise NoData(f"there is no process {target.root}")
         self._base = self._milliseconds
@@ -82,22 +82,22 @@ class PsSource:
     def read(self, moment: Moment) -> Readings:
         before = time.monotonic()
         if not moment.quiet:
-            self._look()
+            self._update_processes()
         return {**self._levels(), **self._cpu(before, quiet=moment.quiet)}
 
     def finish(self, moment: Moment, ending: Ending) -> Readings:
         before = time.monotonic()
-        self._look()
+        self._update_processes()
         return {**self._levels(), **self._cpu(before, quiet=False)}
 
-    def _look(self) -> None:
+    def _update_processes(self) -> None:
         for _ in range(_PASSES):
             self._tree.refresh()
             # A process that is reaped after its parent was listed, but before it is listed itself, is in neither row:
             # then all are listed again.
             if not any(row.whole_cpu and not row.hundredths for row in self._tree.vanished):
                 break
-        self._looked = time.monotonic()
+        self._read_at = time.monotonic()
         members = {Identity(pid, self._tree.births[pid]): row for pid, row in self._tree.members.items()}
         root = {Identity(self._target.root, 0): self._tree.root} if self._tree.root is not None else {}
         everyone = {**root, **members}
@@ -140,7 +140,7 @@ class PsSource:
         if not rows:
             return {}
         rss, vsz, pmem = [row.rss for row in rows], [row.vsz for row in rows], [row.pmem for row in rows]
-        since = time.monotonic() - self._looked
+        since = time.monotonic() - self._read_at
         return {
             RSS.key: rss,
             RSS_TOTAL.key: rss,

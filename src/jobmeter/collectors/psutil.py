@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, ProcessUse, Readings, Target
 from jobmeter.collectors.rate import CpuPercent
-from jobmeter.collectors.roster import EndedProcesses, end_between
+from jobmeter.collectors.roster import EndedProcesses, estimate_end
 from jobmeter.errors import NoData
 from jobmeter.kernel.ledger import Account, Ledger
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
@@ -119,7 +119,7 @@ class PsutilSource:
         except self._psutil.Error as error:
             raise NoData(f"psutil: {error}") from None
         self._lived = before = time.monotonic()  # every member that has not ended was alive then
-        self._look()
+        self._update_processes()
         # Counted from here: a job that already runs may have used much.
         self._base = self._milliseconds
         self._rate = CpuPercent(before)
@@ -137,7 +137,7 @@ class PsutilSource:
         if quiet:
             self._lived = before  # no process of the job ran: none ended
         else:
-            self._look()
+            self._update_processes()
         seconds = (self._milliseconds - self._base) / 1000
         readings: Readings = {CPU.key: seconds}
         if (percent := self._rate.update(before, seconds, time.monotonic())) is not None:
@@ -149,7 +149,7 @@ class PsutilSource:
             readings[PSS_TOTAL.key] = pss
         return readings
 
-    def _look(self) -> None:
+    def _update_processes(self) -> None:
         """Find the processes of the job, and read them all, parents first."""
         present = {process: self._member(process) for process in self._processes()}
         former = list(self._members.values())
@@ -189,7 +189,7 @@ class PsutilSource:
         main = None if self._target.root_is_job else self._target.main
         announced = any(member.process.pid == main for member in ended)
         for member in ended:
-            member.ended = end_between(max(self._lived, member.since), now, announced=announced)
+            member.ended = estimate_end(max(self._lived, member.since), now, announced=announced)
         for member in former:
             self._ended.add(member.use(now))
         self._lived = now

@@ -36,24 +36,24 @@ class EndedProcesses:
         return everyone[:LISTED] + ([_together(rest)] if rest else [])
 
 
-def end_between(lived: float, gone: float, *, announced: bool = False) -> float:
-    """The estimated end of a process that was alive at the look at `lived` and had ended at the look at `gone`.
+def estimate_end(last_alive: float, first_absent: float, *, announced: bool = False) -> float:
+    """The estimated end of a process that was alive at `last_alive` and had ended at `first_absent`.
 
-    The kernel does not record when a process ends. If the meter chose the moments of both looks, the end may lie
+    The kernel does not record when a process ends. If the meter chose both moments, the end may lie
     anywhere between them: the middle is at most half the gap off, and right on average. With `announced`, the
-    later look was caused by the end of the main process, which often ends because the last of its children
-    did: then the later look is the better estimate.
+    later moment was caused by the end of the main process, which often ends because the last of its children
+    did: then the later moment is the better estimate.
     """
-    return gone if announced else (lived + gone) / 2
+    return first_absent if announced else (last_alive + first_absent) / 2
 
 
 class _Entry:
-    __slots__ = ("base", "cmd", "comm", "ended", "looks", "process", "rss_peak", "since", "stat")
+    __slots__ = ("base", "cmd", "comm", "ended", "process", "readings", "rss_peak", "since", "stat")
 
     def __init__(self, process: Process, since: float) -> None:
         self.process = process
-        self.stat: Stat | None = None  # as of the last look
-        self.looks = 0  # the number of looks at which it had done something, up to two
+        self.stat: Stat | None = None  # as of the last reading
+        self.readings = 0  # the number of readings at which it had done something, up to two
         self.comm = b""
         self.cmd = ""
         self.rss_peak = 0
@@ -102,11 +102,11 @@ class Roster:
             entry.base = entry.process.stat.user + entry.process.stat.system
 
     def nothing_ran(self) -> None:
-        """Note that no process of the job ran since the last look: none ended."""
+        """Note that no process of the job ran since the last reading: none ended."""
         self._lived = self._clock()
 
     def update(self, present: list[Process], vanished: list[Process]) -> None:
-        """Take the present processes, zombies included, and those that vanished since the last look."""
+        """Take the present processes, zombies included, and those that vanished since the last reading."""
         now = self._clock()
         removed = [entry for process in vanished if (entry := self._live.pop(process.identity, None)) is not None]
         ended = [entry for entry in removed if entry.ended is None]
@@ -125,16 +125,16 @@ class Roster:
                 entry.comm, entry.cmd = stat.comm, self._read_cmd(process, few=len(self._live) <= _FEW)
             elif entry.cmd.startswith("[") and stat.user + stat.system > 0:
                 entry.cmd = self._read_cmd(process, few=True)
-            elif entry.looks == 1 and process.holds_memory and len(self._live) <= _FEW:
+            elif entry.readings == 1 and process.holds_memory and len(self._live) <= _FEW:
                 # A fork may have executed the same program with other arguments: the name does not show that.
                 words = self._read_cmd(process, few=True)
                 entry.cmd = entry.cmd if words.startswith("[") else words  # it may have just ended
-            entry.looks += entry.looks < 2
+            entry.readings += entry.readings < 2
             if entry.ended is None and not process.alive:
                 ended.append(entry)
         announced = any(entry.process.identity.pid == self._announced for entry in ended)
         for entry in ended:
-            entry.ended = end_between(max(self._lived, entry.since), now, announced=announced)
+            entry.ended = estimate_end(max(self._lived, entry.since), now, announced=announced)
         for entry in removed:
             self._ended.add(self._use(entry))
         self._lived = now

@@ -50,20 +50,20 @@ class TcpSource:
         self._last: dict[int, Connection] = {}  # by inode: new sockets get new numbers
         self._before: dict[int, Connection] = {}
         if target.root_is_job:
-            self._look()
+            self._update_connections()
             self._before = dict(self._last)
 
     def read(self, moment: Moment) -> Readings:
         if self._allowance.covers():
             with self._allowance:
-                self._look()
+                self._update_connections()
         return self._totals()
 
     def peek(self, moment: Moment) -> Readings:
         """The same as `read`: short connections are seen only between samples."""
         return self.read(moment)
 
-    def _look(self) -> None:
+    def _update_connections(self) -> None:
         self._tree.refresh()
         own: set[int] = set()
         for pid in self._tree.running_pids(with_root=self._target.root_is_job):

@@ -89,10 +89,10 @@ class ThreadSource:
         self._ended: list[_Thread] = []
         self._forgotten = 0  # threads that ended and are not listed
         self._migrations = 0
-        self._look(is_first=target.root_is_job)
+        self._update_threads(is_first=target.root_is_job)
 
     def read(self, moment: Moment) -> Readings:
-        busiest = None if moment.quiet else self._look()
+        busiest = None if moment.quiet else self._update_threads()
         nodes = {self._nodes.get(thread.last.core, 0) for thread in self._threads.values()}
         readings: Readings = {MIGRATIONS.key: self._migrations}
         if busiest is not None:
@@ -101,7 +101,7 @@ class ThreadSource:
             readings[NODES.key] = len(nodes)
         return readings
 
-    def _look(self, *, is_first: bool = False) -> float | None:
+    def _update_threads(self, *, is_first: bool = False) -> float | None:
         """Read every thread; return the CPU use of the busiest, in percent."""
         self._tree.refresh()
         for thread in self._threads.values():

@@ -17,7 +17,7 @@ class Devices:
         self._following = 0
         self._lock = threading.Lock()
 
-    def take(self, count: int) -> list[int]:
+    def acquire(self, count: int) -> list[int]:
         """Reserve `count` GPUs: the lowest free numbers."""
         with self._lock:
             while len(self._free) < count:
@@ -25,7 +25,7 @@ class Devices:
                 self._following += 1
             return [heapq.heappop(self._free) for _ in range(count)]
 
-    def give_back(self, devices: Sequence[int]) -> None:
+    def release(self, devices: Sequence[int]) -> None:
         with self._lock:
             for device in devices:
                 heapq.heappush(self._free, device)

@@ -43,42 +43,42 @@ class Guard:
             self._process.wait()  # it forks the guard, and exits
 
     def add(self, shepherd: int, main: int, group: str | None = None) -> None:
-        self._say(f"+{shepherd} {main} {group or ''}\n")
+        self._send_line(f"+{shepherd} {main} {group or ''}\n")
 
     def remove(self, shepherd: int) -> None:
-        self._say(f"-{shepherd}\n")
+        self._send_line(f"-{shepherd}\n")
 
-    def mind_containers(self) -> None:
+    def report_containers(self) -> None:
         """Report that some jobs run in containers, which are not our child processes."""
-        self._say("c\n")
+        self._send_line("c\n")
 
     def close(self) -> None:
-        self._say(".\n")
+        self._send_line(".\n")
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
 
-    def _say(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # the guard was killed: `resume` ends what is left
             # Shorter than PIPE_BUF, so lines of several threads stay whole.
             os.write(self._process.stdin.fileno(), line.encode())
 
 
-class Left(NamedTuple):
+class Leftovers(NamedTuple):
     """What a runner left behind."""
 
     jobs: set[LeftJob]
     containers: bool  # whether containers may be left
 
 
-def watch(lines: Iterable[str]) -> Left:
+def watch(lines: Iterable[str]) -> Leftovers:
     """Read all lines, and return what the runner left: nothing if its last line is `.`."""
     left: dict[int, LeftJob] = {}
     containers = False
     for line in lines:
         if line == ".\n":
-            return Left(set(), False)
+            return Leftovers(set(), False)
         if line == "c\n":
             containers = True
             continue
@@ -86,7 +86,7 @@ def watch(lines: Iterable[str]) -> Left:
         left.pop(int(words[0]), None)
         if line.startswith("+"):
             left[int(words[0])] = _job(int(words[0]), int(words[1]), words[2])
-    return Left(set(left.values()), containers)
+    return Leftovers(set(left.values()), containers)
 
 
 def _job(shepherd: int, main: int, group: str) -> LeftJob:

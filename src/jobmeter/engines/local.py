@@ -136,15 +136,15 @@ class LocalEngine:
             self._guard.add(launched.shepherd, launched.main, launched.group)
             shepherds.append(launched.shepherd)
             self._receiver.keep_token(task, _token(launched))
-            self._descriptors.give_back(launched.main)
+            self._descriptors.restore_limit(launched.main)
 
         def on_sample(sample: Sample) -> None:
             self._levels[task.number] = sample.values
 
         if task.container is not None:
-            self._guard.mind_containers()
+            self._guard.report_containers()
             self._receiver.keep_token(task, {"host": os.uname().nodename, "container": True})
-        devices = self._devices.take(task.requirement.gpus or 0)
+        devices = self._devices.acquire(task.requirement.gpus or 0)
         run = TaskRun(
             task,
             self.journal_of(task),
@@ -166,7 +166,7 @@ class LocalEngine:
             with self._lock:
                 self._runs.pop(task.number, None)
             self._levels.pop(task.number, None)
-            self._devices.give_back(devices)
+            self._devices.release(devices)
             for shepherd in shepherds:
                 self._guard.remove(shepherd)
 

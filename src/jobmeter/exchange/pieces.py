@@ -10,7 +10,7 @@ from jobmeter.errors import StoreError
 from jobmeter.journal.reader import Journal, RunLocation, read_journal
 from jobmeter.store import Selection, Store
 from jobmeter.store.ordered_map import map_in_order
-from jobmeter.store.store import RunPlace
+from jobmeter.store.store import IndexedRun
 
 _RUNS_AT_ONCE = 200
 
@@ -24,32 +24,32 @@ class Piece(NamedTuple):
     missing: list[str]  # ids of runs that are not where the index says
 
 
-def pieces(store: Store, places: Iterable[RunPlace], read: Callable[[list[RunPlace]], Piece]) -> Iterator[Piece]:
+def pieces(store: Store, selected: Iterable[IndexedRun], read: Callable[[list[IndexedRun]], Piece]) -> Iterator[Piece]:
     """Yield what `read` returns for batches of runs, in their order. Runs that were moved since come last."""
     missing: list[str] = []
-    for values in map_in_order(lambda batch: tuple(read([RunPlace(*each) for each in batch])), in_batches(places)):
+    for values in map_in_order(lambda batch: tuple(read([IndexedRun(*each) for each in batch])), in_batches(selected)):
         piece = Piece(*values)
         missing += piece.missing
         yield piece
     if missing:
         store.update()
-        moved = [place for run_id in missing for place in store.places(Selection(where=f'id = "{run_id}"'))]
+        moved = [run for run_id in missing for run in store.indexed_runs(Selection(where=f'id = "{run_id}"'))]
         yield read(moved)
 
 
-def in_batches(places: Iterable[RunPlace]) -> Iterator[list[tuple[Any, ...]]]:
-    """The places in batches, as plain tuples."""
-    waiting = iter(places)
-    while batch := [tuple(place) for place in islice(waiting, _RUNS_AT_ONCE)]:
+def in_batches(selected: Iterable[IndexedRun]) -> Iterator[list[tuple[Any, ...]]]:
+    """The runs in batches, as plain tuples."""
+    waiting = iter(selected)
+    while batch := [tuple(run) for run in islice(waiting, _RUNS_AT_ONCE)]:
         yield batch
 
 
-def journal_at(place: RunPlace) -> Journal | None:
+def journal_at(run: IndexedRun) -> Journal | None:
     """The journal of a run; None if it is not there any more."""
     # If the file was replaced, the run may be at another offset.
-    for location in (RunLocation(place.run_id, place.offset, place.line), RunLocation(place.run_id)):
+    for location in (RunLocation(run.run_id, run.offset, run.line), RunLocation(run.run_id)):
         try:
-            return read_journal(place.path, location)
+            return read_journal(run.path, location)
         except StoreError:
             continue
     return None

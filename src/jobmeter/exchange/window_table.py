@@ -14,10 +14,10 @@ from jobmeter.exchange.cells import moment
 from jobmeter.exchange.pieces import Piece, journal_at, pieces
 from jobmeter.exchange.tables import Column, TableRow
 from jobmeter.journal.reader import Journal, RunLocation
-from jobmeter.journal.window_reader import ColumnKind, Columns, NotPlain, Part, WindowReader
+from jobmeter.journal.window_reader import ColumnKind, Columns, NotCanonical, Part, WindowReader
 from jobmeter.model import Kind
 from jobmeter.store import Store
-from jobmeter.store.store import RunPlace
+from jobmeter.store.store import IndexedRun
 from jobmeter.times import utc
 
 WINDOW_COLUMNS = (
@@ -32,18 +32,18 @@ Encode = Callable[[Sequence[Column], Sequence[TableRow]], Any]
 """Converts rows to what a child process sends back: a text, or the rows themselves."""
 
 
-def window_columns(store: Store, places: Iterable[RunPlace]) -> list[Column]:
+def window_columns(store: Store, selected: Iterable[IndexedRun]) -> list[Column]:
     """The columns that the windows of these runs need, in the order of their first occurrence."""
     reading = _Reading(with_windows=False)
 
-    def read(batch: list[RunPlace]) -> Piece:
+    def read(batch: list[IndexedRun]) -> Piece:
         runs = reading.read(batch)
         distinct = dict.fromkeys(columns for parts in runs for columns, _ in parts or ())
         content = [[tuple(column) for column in columns] for columns in distinct]
         return Piece(len(batch), 0, content, _missing(batch, runs))
 
     columns: dict[str, Column] = {}
-    for piece in pieces(store, places, read):
+    for piece in pieces(store, selected, read):
         for each in piece.content:
             for column in _table_columns(ColumnKind(*values) for values in each):
                 columns.setdefault(column.name, column)
@@ -51,7 +51,11 @@ def window_columns(store: Store, places: Iterable[RunPlace]) -> list[Column]:
 
 
 def window_pieces(
-    store: Store, places: Iterable[RunPlace], columns: Sequence[Column] | None, encode: Encode, between: str = ""
+    store: Store,
+    selected: Iterable[IndexedRun],
+    columns: Sequence[Column] | None,
+    encode: Encode,
+    between: str = "",
 ) -> Iterator[Piece]:
     """The windows of these runs as rows with these columns.
 
@@ -60,24 +64,24 @@ def window_pieces(
     reading = _Reading()
     common = None if columns is None else _RowMaker(columns)
 
-    def read(batch: list[RunPlace]) -> Piece:
+    def read(batch: list[IndexedRun]) -> Piece:
         runs = reading.read(batch)
         tables = []
-        for place, parts in zip(batch, runs):
+        for run, parts in zip(batch, runs):
             if parts:
                 maker = common or _RowMaker(_columns_of_run(parts))
-                tables.append((maker.columns, maker.rows(place, parts)))
+                tables.append((maker.columns, maker.rows(run, parts)))
         if common is None:
             content = between.join(encode(own, rows) for own, rows in tables if rows)
         else:
             content = encode(common.columns, [row for _, rows in tables for row in rows])
         return Piece(len(batch), sum(len(rows) for _, rows in tables), content, _missing(batch, runs))
 
-    return pieces(store, places, read)
+    return pieces(store, selected, read)
 
 
-def _missing(batch: list[RunPlace], runs: list[list[Part] | None]) -> list[str]:
-    return [place.run_id for place, parts in zip(batch, runs) if parts is None]
+def _missing(batch: list[IndexedRun], runs: list[list[Part] | None]) -> list[str]:
+    return [run.run_id for run, parts in zip(batch, runs) if parts is None]
 
 
 class _Reading:
@@ -88,20 +92,20 @@ class _Reading:
         self._path = ""
         self._reader: WindowReader | None = None
 
-    def read(self, batch: list[RunPlace]) -> list[list[Part] | None]:
+    def read(self, batch: list[IndexedRun]) -> list[list[Part] | None]:
         """The windows of each run, in the order of the batch; None for a run that is not there any more."""
         # They are read in the order in which they are in the files.
-        in_order = sorted(batch, key=lambda place: (place.path, place.offset))
-        read = {place.run_id: self._read_run(place) for place in in_order}
-        return [read[place.run_id] for place in batch]
+        in_order = sorted(batch, key=lambda run: (run.path, run.offset))
+        read = {run.run_id: self._read_run(run) for run in in_order}
+        return [read[run.run_id] for run in batch]
 
-    def _read_run(self, place: RunPlace) -> list[Part] | None:
-        location = RunLocation(place.run_id, place.offset, place.line)
+    def _read_run(self, run: IndexedRun) -> list[Part] | None:
+        location = RunLocation(run.run_id, run.offset, run.line)
         try:
-            reader = self._open(place.path)
+            reader = self._open(run.path)
             return reader.windows(location) if self._with_windows else reader.columns(location)
-        except (NotPlain, StoreError):
-            journal = journal_at(place)
+        except (NotCanonical, StoreError):
+            journal = journal_at(run)
             return None if journal is None else _parts_of(journal)
 
     def _open(self, path: str) -> WindowReader:
@@ -151,11 +155,11 @@ class _RowMaker:
         self._at = {column.name: number for number, column in enumerate(columns)}
         self._positions: dict[Columns, tuple[list[tuple[int, int, int]], list[tuple[int, int]]]] = {}
 
-    def rows(self, place: RunPlace, parts: Sequence[Part]) -> list[TableRow]:
+    def rows(self, run: IndexedRun, parts: Sequence[Part]) -> list[TableRow]:
         """One row per window."""
-        started = None if place.started is None else moment(place.started, "started")
+        started = None if run.started is None else moment(run.started, "started")
         blank: list[Any] = [None] * len(self.columns)
-        blank[0], blank[1] = place.run_id, place.name
+        blank[0], blank[1] = run.run_id, run.name
         rows: list[TableRow] = []
         for kinds, windows in parts:
             gauges, others = self._positions.get(kinds) or self._find_positions(kinds)

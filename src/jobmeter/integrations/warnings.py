@@ -14,12 +14,12 @@ class Warnings:
     """Writes to the logger `jobmeter`."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
-    def say(self, message: str) -> None:
-        if message in self._said or len(self._said) >= _MOST:
+    def warn_once(self, message: str) -> None:
+        if message in self._logged or len(self._logged) >= _MOST:
             return
-        self._said.add(message)
+        self._logged.add(message)
         logging.getLogger("jobmeter").warning("jobmeter: %s", message.replace("\n", " "))
 
     @contextlib.contextmanager
@@ -31,4 +31,4 @@ class Warnings:
             from jobmeter.errors import JobmeterError
 
             why = str(error) if isinstance(error, JobmeterError) else f"{type(error).__name__}: {error}"
-            self.say(f"{consequence}: {why}")
+            self.warn_once(f"{consequence}: {why}")

@@ -11,14 +11,14 @@ from jobmeter.light_typing import NamedTuple
 _RUN = re.compile(rb'\{"run":"([\w-]+)"\}')
 
 
-class FoundRuns(NamedTuple):
-    """The runs that were found in a file."""
+class RunLocations(NamedTuple):
+    """Where runs of a file begin."""
 
     unfinished: list[RunLocation]
     last_marked: RunLocation | None  # the last run whose header has the text that was searched for
 
 
-def find_runs(path: str, marked: bytes) -> FoundRuns:
+def find_runs(path: str, marked: bytes) -> RunLocations:
     """The unfinished runs, and the last with `marked` in its header. Raises StoreError if the file cannot be read."""
     unfinished: dict[str, RunLocation] = {}
     last_marked: RunLocation | None = None
@@ -36,4 +36,4 @@ def find_runs(path: str, marked: bytes) -> FoundRuns:
             elif line.startswith((b'{"record"', b'{"removed"')) and line.endswith(b"\n"):
                 unfinished.pop(current, None)
             offset += len(line)
-    return FoundRuns(list(unfinished.values()), last_marked)
+    return RunLocations(list(unfinished.values()), last_marked)

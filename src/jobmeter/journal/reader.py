@@ -170,7 +170,7 @@ def _read(path: str, location: RunLocation | None) -> Iterator[Journal]:
                     skip_line(file)
                     reading.skip(number)
                     continue
-                ended = reading.take(number, line)
+                ended = reading.process_line(number, line)
                 if ended is not None and run_id is not None and ended == run_id:
                     yield reading.runs.pop(run_id).journal
                     return
@@ -209,7 +209,7 @@ class _Reading:
         self._location = location
         self._current: _Run | None = None
 
-    def take(self, number: int, line: bytes) -> str | None:
+    def process_line(self, number: int, line: bytes) -> str | None:
         """Process one line; returns the id of the run that the line ends, else None."""
         if line == b"\n":
             if number == 1:
@@ -231,7 +231,7 @@ class _Reading:
         if isinstance(entry, dict) and isinstance(entry.get("removed"), str):
             self.runs.pop(entry["removed"], None)
             return None
-        return self._give(number, line, entry)
+        return self._add_entry(number, line, entry)
 
     def skip(self, number: int) -> None:
         """Take note of a line that is too long to be read."""
@@ -268,7 +268,7 @@ class _Reading:
             header = {"schema": SCHEMA, "id": run_id}
         self._current = self.runs[run_id] = _Run(header, problems)
 
-    def _give(self, number: int, line: bytes, entry: Any) -> str | None:
+    def _add_entry(self, number: int, line: bytes, entry: Any) -> str | None:
         run = self._current
         if run is None:
             return None  # its header could not be read, and that was reported

@@ -37,7 +37,7 @@ Part = tuple[Columns, list[list[Any]]]
 """Columns, and the windows that have them: seconds, samples, and one cell per column."""
 
 
-class NotPlain(Exception):
+class NotCanonical(Exception):
     """The journal of the run is not exactly as `run` writes it."""
 
 
@@ -60,7 +60,7 @@ class WindowReader:
         return self._parts(location, with_windows=False)
 
     def windows(self, location: RunLocation) -> list[Part]:
-        """The windows of a run. Raises NotPlain if anything in it is not as it should be."""
+        """The windows of a run. Raises NotCanonical if anything in it is not as it should be."""
         return self._parts(location, with_windows=True)
 
     def _parts(self, location: RunLocation, *, with_windows: bool) -> list[Part]:
@@ -68,7 +68,7 @@ class WindowReader:
         lines = read_lines(self._file)
         header = next(lines, b"")
         if quick_id(header) != location.run_id:
-            raise NotPlain
+            raise NotCanonical
         own = header.partition(_MEASUREMENTS)[2]
         parts: list[Part] = []
         windows: list[list[Any]] | None = None  # of the last part; None before the first columns
@@ -77,7 +77,7 @@ class WindowReader:
             if line[:1] == b"[":
                 if is_mine and with_windows:
                     if windows is None:
-                        raise NotPlain
+                        raise NotCanonical
                     windows.append(_window(line, parts[-1][0]))
             elif line.startswith(b'{"columns"'):
                 if is_mine:
@@ -93,7 +93,7 @@ class WindowReader:
             elif line.startswith((b'{"labels"', b'{"removed"')):
                 continue
             elif is_mine and line != b"\n" and not line.startswith((b'{"processes"', b'{"gap"')):
-                raise NotPlain
+                raise NotCanonical
         return parts
 
     def _columns_of(self, line: bytes, own: bytes, header: bytes) -> Columns:
@@ -102,7 +102,7 @@ class WindowReader:
             entry = parse_line(line)
             keys = entry.get("columns") if isinstance(entry, dict) else None
             if not line.endswith(b"\n") or not isinstance(keys, list) or check_texts(keys) is not None:
-                raise NotPlain
+                raise NotCanonical
             described = self._descriptions(own, header)
             known = self._columns[line, own] = tuple(
                 ColumnKind(key, about.get("kind", ""), about.get("unit", ""))
@@ -119,7 +119,7 @@ class WindowReader:
                 self._shared = read_shared(self._path)
             whole = parse_line(header)
             if not isinstance(whole, dict) or check_header_fields({**self._shared, **whole}) is not None:
-                raise NotPlain
+                raise NotCanonical
             described = self._described[own] = {**self._shared, **whole}.get("measurements", {})
         return described
 
@@ -128,23 +128,23 @@ def _run_of(line: bytes) -> str | None:
     entry = parse_line(line)
     run = entry.get("run") if isinstance(entry, dict) else None
     if not isinstance(run, str):
-        raise NotPlain
+        raise NotCanonical
     return run
 
 
 def _window(line: bytes, columns: Columns) -> list[Any]:
-    """Parse a window. Raises NotPlain if a cell is not valid for the kind of its column."""
+    """Parse a window. Raises NotCanonical if a cell is not valid for the kind of its column."""
     try:
         window: list[Any] = _scan_json(line.decode(), 0)[0]
     except (ValueError, StopIteration, RecursionError):
-        raise NotPlain from None
+        raise NotCanonical from None
     if len(window) != len(columns) + 2 or line[-1:] != b"\n" or rb"\ud" in line:
-        raise NotPlain
+        raise NotCanonical
     try:
         if type(window[0]) not in _NUMBERS or not 0 <= window[0] <= _LONGEST_RUN:
-            raise NotPlain
+            raise NotCanonical
         if type(window[1]) is not int or not 0 <= window[1] <= LARGEST_STORED:
-            raise NotPlain
+            raise NotCanonical
         for cell, column in zip(window[2:], columns):
             if type(cell) in _NUMBERS and column.kind in _NUMERIC:
                 is_valid = 0 <= cell <= LARGEST_STORED
@@ -154,7 +154,7 @@ def _window(line: bytes, columns: Columns) -> list[Any]:
             else:
                 is_valid = problem_of_window(0, 0, {column.key: cell}, {column.key: column.kind}) is None
             if not is_valid:
-                raise NotPlain
+                raise NotCanonical
     except (TypeError, ValueError):
-        raise NotPlain from None  # a text, or a list, where a number belongs
+        raise NotCanonical from None  # a text, or a list, where a number belongs
     return window

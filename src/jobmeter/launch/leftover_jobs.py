@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jobmeter.kernel.machine import Machine
 from jobmeter.kernel.procfs import Identity, read_parentage
 from jobmeter.launch.members import Members
-from jobmeter.launch.signals import JobProcesses
+from jobmeter.launch.signals import SignalTargets
 from jobmeter.launch.supervisor import GRACE
 
 _LOOK = 0.02
@@ -97,11 +97,11 @@ class Adopted:
             return False  # it has ended, or became another user
 
 
-def _processes_of(machine: Machine, job: LeftJob) -> JobProcesses:
+def _processes_of(machine: Machine, job: LeftJob) -> SignalTargets:
     members = Members(machine, job.shepherd, [job.main] if job.main is not None else [], group=job.group)
-    return JobProcesses(machine, job.shepherd.pid, with_root=False, members=members)
+    return SignalTargets(machine, job.shepherd.pid, with_root=False, members=members)
 
 
-def _lives(machine: Machine, job: LeftJob, processes: JobProcesses) -> bool:
+def _lives(machine: Machine, job: LeftJob, processes: SignalTargets) -> bool:
     """Whether the shepherd, which ends after its job, or a process of the job still runs."""
     return identity_of(machine, job.shepherd.pid) == job.shepherd or bool(processes.running())

@@ -44,7 +44,7 @@ def mask_of_jobs() -> set[signal.Signals | int]:
     return _mask_before if _mask_before is not None else {*signal.pthread_sigmask(signal.SIG_BLOCK, ())}
 
 
-class JobProcesses:
+class SignalTargets:
     """All processes of a job, to send them signals. Searches for them each time."""
 
     def __init__(self, machine: Machine, root: int, *, with_root: bool, members: Members | None = None) -> None:

@@ -104,13 +104,13 @@ class LaunchedJob:
 
     def execute(self) -> None:
         """Let the job execute its program."""
-        self._send_go()
+        self._send_continue()
 
     def may_be_reaped(self) -> None:
         """Let the shepherd reap the main process: the last reading was taken."""
-        self._send_go()
+        self._send_continue()
 
-    def _send_go(self) -> None:
+    def _send_continue(self) -> None:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, protocol.GO)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from jobmeter.kernel.machine import Machine
 from jobmeter.launch import protocol
-from jobmeter.launch.signals import ENDING, JobProcesses
+from jobmeter.launch.signals import ENDING, SignalTargets
 from jobmeter.launch.spawn import LaunchedJob
 from jobmeter.light_typing import TYPE_CHECKING
 from jobmeter.model import Status
@@ -60,7 +60,7 @@ class Supervisor:
         self._find_members = find_members
         self._source: LaunchedJob | Takeover = launched
         self._lock = threading.RLock()
-        self._processes: JobProcesses | None = None
+        self._processes: SignalTargets | None = None
         self._time_limit_ends = None if time_limit is None else time.monotonic() + time_limit
         self._orphans_due: float | None = None
         self._kill_at: float | None = None
@@ -143,12 +143,12 @@ class Supervisor:
                 self._send(signal.SIGTERM)
                 self._send(signal.SIGCONT)
 
-    def _without_shepherd(self) -> tuple[JobProcesses, Members | None]:
+    def _without_shepherd(self) -> tuple[SignalTargets, Members | None]:
         if self._machine.has_proc():
             members = self._find_members()
-            return JobProcesses(self._machine, 0, with_root=False, members=members), members
+            return SignalTargets(self._machine, 0, with_root=False, members=members), members
         # Without /proc, orphans cannot be found.
-        return JobProcesses(self._machine, self._launched.main, with_root=True), None
+        return SignalTargets(self._machine, self._launched.main, with_root=True), None
 
     def _seconds_to_deadline(self) -> float | None:
         deadlines = [t for t in (self._time_limit_ends, self._orphans_due, self._kill_at) if t is not None]
@@ -232,10 +232,10 @@ class Supervisor:
         with self._lock:
             self._job_processes().send(number)
 
-    def _job_processes(self) -> JobProcesses:
+    def _job_processes(self) -> SignalTargets:
         if self._processes is None:
             try:
-                self._processes = JobProcesses(self._machine, self._launched.shepherd, with_root=False)
+                self._processes = SignalTargets(self._machine, self._launched.shepherd, with_root=False)
             except (OSError, ValueError):  # the shepherd was killed just now
                 self._processes, _ = self._without_shepherd()
         return self._processes

@@ -7,7 +7,7 @@ import time
 
 from jobmeter.launch import protocol
 from jobmeter.launch.members import Members
-from jobmeter.launch.signals import JobProcesses
+from jobmeter.launch.signals import SignalTargets
 from jobmeter.launch.spawn import LaunchedJob
 
 _GAP = 0.05
@@ -25,7 +25,7 @@ class Takeover:
     """
 
     def __init__(
-        self, launched: LaunchedJob, members: Members | None, processes: JobProcesses, *, main_ended: bool
+        self, launched: LaunchedJob, members: Members | None, processes: SignalTargets, *, main_ended: bool
     ) -> None:
         launched.leave_shepherd()
         self._launched = launched

@@ -88,7 +88,7 @@ class BlockCounts:
     def levels(self) -> Readings:
         if self.final is not None or self._processes is None:
             return {}
-        memory, processes = self._processes.look()
+        memory, processes = self._processes.read_memory()
         self._peak = max(self._peak, memory)
         return {keys.MEMORY.key: memory, keys.PROCESSES.key: processes}
 

@@ -27,7 +27,7 @@ class Descendants:
         self._tree: Tree | None = None
         self._process = 0
         self._users = 0
-        self._looked = 0.0
+        self._read_at = 0.0
 
     def open(self) -> None:
         with self._lock:
@@ -41,15 +41,15 @@ class Descendants:
                     tree.close()
                     tree = Tree(THIS_MACHINE, self._process)
                 self._tree = tree
-                self._looked = 0.0
+                self._read_at = 0.0
 
-    def look(self, *, anew: bool = False) -> tuple[Process, list[Process]]:
-        """This process and its descendants, parents first. Reads them again with `anew`, or after `_FRESH` seconds."""
+    def read(self, *, refresh: bool = False) -> tuple[Process, list[Process]]:
+        """This process and its descendants, parents first. Read again if `refresh`, or after `_FRESH` seconds."""
         with self._lock:
             assert self._tree is not None, "it is not open"
-            if anew or time.monotonic() - self._looked > _FRESH:
+            if refresh or time.monotonic() - self._read_at > _FRESH:
                 self._tree.refresh()
-                self._looked = time.monotonic()
+                self._read_at = time.monotonic()
             return self._tree.root, list(self._tree.members.values())
 
     def close(self) -> None:
@@ -82,13 +82,13 @@ class BlockProcesses:
         self._roster = Roster(THIS_MACHINE, {}, redact=redaction.words)
         self._present: dict[int, Process] = {}
         self.started_any = False
-        root, _ = DESCENDANTS.look()
+        root, _ = DESCENDANTS.read()
         self._roster.begin([root])
-        self._lent = _shared_with_parent(root)
+        self._parent_shared_bytes = _shared_with_parent(root)
 
-    def look(self) -> tuple[int, int]:
+    def read_memory(self) -> tuple[int, int]:
         """The memory of all processes of the block, shared memory counted once, and the number of processes."""
-        root, members = DESCENDANTS.look()
+        root, members = DESCENDANTS.read()
         mine = self._mine(root, members)
         vanished = [process for pid, process in self._present.items() if mine.get(pid) is not process]
         self._present = mine
@@ -100,13 +100,14 @@ class BlockProcesses:
             self._shares.update(holding)
             total, others = (self._shares.estimate(each) for each in (holding, holding[1:]))
             if total is not None and others is not None:
-                # A page that was copied on write is fully in `total`, and still in `_lent`: hence the upper bound.
-                memory = min(total + self._lent, memory + others) if self._lent else total
+                # A page that was copied on write is fully in `total`, and still in `shared`: hence the upper bound.
+                shared = self._parent_shared_bytes
+                memory = min(total + shared, memory + others) if shared else total
         return memory, max(len([each for each in (root, *mine.values()) if each.alive]), 1)
 
     def running(self) -> int:
         """How many of the processes that the block started still run."""
-        root, members = DESCENDANTS.look(anew=True)
+        root, members = DESCENDANTS.read(refresh=True)
         return sum(process.alive for process in self._mine(root, members).values())
 
     def listed(self) -> list[ProcessUse]:

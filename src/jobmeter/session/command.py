@@ -289,7 +289,7 @@ class LaunchedCommand:
 
 def _check(job: JobOptions) -> None:
     if job.orphans not in ORPHANS:
-        raise UsageError(f"--orphans: {job.orphans!r} is none of {', '.join(ORPHANS)}")
+        raise UsageError(f"--orphans: {job.orphans!r} is not one of {', '.join(ORPHANS)}")
     if not job.command:
         raise UsageError("there is no command to run")
     if any("\0" in word for word in job.command):

@@ -167,7 +167,7 @@ class LaunchedContainer:
         if group is None:
             return
         if state is not None and not state.running:
-            group.last_look()
+            group.read_last()
         elif (cpu := group.cpu()) is not None:
             self._first_look = now, cpu.total
 

@@ -72,7 +72,7 @@ class FollowedContainer:
     def _read_at_exit(self) -> None:
         """Take a last sample: every process has ended, and the container runtime is about to remove the cgroup."""
         if self.group is not None:
-            self.group.last_look()
+            self.group.read_last()
         self._measuring.watch.end_levels()
         self._measuring.watch.sample_now()
 

@@ -160,7 +160,7 @@ class Measuring:
         if job.started is not None:
             self._watch.started = job.started
 
-    def go(self) -> None:
+    def start_sampling(self) -> None:
         """Sample the job from now on."""
         if not self._measurements:
             return

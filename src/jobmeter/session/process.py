@@ -9,7 +9,7 @@ from jobmeter.collectors.contract import Target
 from jobmeter.errors import UsageError
 from jobmeter.kernel.machine import Machine, read_bytes
 from jobmeter.kernel.procfs import read_stat
-from jobmeter.launch.signals import JobProcesses
+from jobmeter.launch.signals import SignalTargets
 from jobmeter.model import Outcome, Status
 from jobmeter.session.measuring import JobEnd, Measuring, OpenJob
 
@@ -25,7 +25,7 @@ class RunningProcess:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._machine: Machine
-        self._processes: JobProcesses | None = None
+        self._processes: SignalTargets | None = None
         self._stopped = threading.Event()
         self._left_running = 0
 
@@ -41,7 +41,7 @@ class RunningProcess:
 
     def open(self) -> OpenJob:
         command = self._command()
-        self._processes = JobProcesses(self._machine, self._pid, with_root=True)
+        self._processes = SignalTargets(self._machine, self._pid, with_root=True)
         target = Target(root=self._pid, main=self._pid, root_is_job=True, machine=self._machine)
         return OpenJob(target, command, self._directory())
 

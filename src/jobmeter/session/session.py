@@ -72,7 +72,7 @@ class Session:
         self.prepare()
         try:
             self._measuring.begin(self._job.open())
-            self._measuring.go()
+            self._measuring.start_sampling()
             self._job.run()
         except BaseException:
             self._close(discard=True)

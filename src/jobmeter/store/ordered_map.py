@@ -47,17 +47,17 @@ def _map_in_processes(function: Callable[[Batch], Any], batches: Iterator[Batch]
             workers.append(_start(function, workers))
         # The workers take turns, so the results come in the order of the batches.
         turns = itertools.cycle(workers)
-        asked: deque[_Worker] = deque()
+        pending: deque[_Worker] = deque()
         for batch in batches:
             worker = next(turns)
-            if len(asked) == _AHEAD * len(workers):
-                yield _result(asked.popleft())
+            if len(pending) == _AHEAD * len(workers):
+                yield _result(pending.popleft())
             _send(worker, batch)
-            asked.append(worker)
+            pending.append(worker)
         for worker in workers:
             worker.batches.close()  # no further batch: that ends the worker
-        while asked:
-            yield _result(asked.popleft())
+        while pending:
+            yield _result(pending.popleft())
     finally:
         for worker in workers:
             worker.process.kill()

@@ -32,7 +32,7 @@ _FIELD_COLUMNS = [job_metadata.c[field.column] for field in FIELDS.values()]
 _JSON_FIELDS = tuple(name for name, field in FIELDS.items() if field.unit == "json")
 
 
-class RunPlace(NamedTuple):
+class IndexedRun(NamedTuple):
     """Where a run is stored, and those of its fields that its journal may lack or have in an older state."""
 
     run_id: str
@@ -90,7 +90,7 @@ class Store:
         """These columns of the selected runs, in the order of the selection, as they are in the index."""
         return self._index.stream(ordered(selection, columns))
 
-    def places(self, selection: Selection, *, with_windows: bool = False) -> Iterator[RunPlace]:
+    def indexed_runs(self, selection: Selection, *, with_windows: bool = False) -> Iterator[IndexedRun]:
         """Where the selected runs are stored, in the order of the selection; `with_windows`: only runs with windows."""
         columns = [job_metadata.c[name] for name in ("job_id", "job_name", "status", "started", "labels")]
         statement = ordered(selection, [*columns, journal_files.c.name, job_metadata.c.offset, job_metadata.c.line])
@@ -100,7 +100,7 @@ class Store:
             statement = statement.where(select(window_samples.c.window).where(mine).exists())
         for row in self._index.stream(statement):
             run_id, name, status, started, labels, file, offset, line = tuple(row)
-            yield RunPlace(run_id, name, status, started, labels, f"{self.directory}/{file}", offset, line)
+            yield IndexedRun(run_id, name, status, started, labels, f"{self.directory}/{file}", offset, line)
 
     def count(self, selection: Selection) -> int:
         """How many runs are selected."""

@@ -70,7 +70,7 @@ def _first_share(plan: Plan, predictors: Mapping[str, Predictor]) -> _FirstShare
             shares.append(Share(memory.most / request, request * runtime.usual))
     if len(shares) < LEAST_STEPS:
         return None
-    failure = sum(each.needed * each.held for each in shares) / len(shares)
+    failure = sum(each.needed * each.requested_cost for each in shares) / len(shares)
     share = choose_share(shares, failure)
     return _FirstShare(share, choose_share(shares, failure, share)) if share < 1 else None
 

@@ -77,7 +77,7 @@ class Progress:
         self._forecast_at = 0.0
         self._again_at = 0.0
 
-    def look(self) -> View:
+    def view(self) -> View:
         now = time.monotonic()
         self._count()
         started = copied(self._run.running.values())

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from jobmeter.analyse.outcome import in_words
-from jobmeter.analyse.overuse import met_limit
+from jobmeter.analyse.overuse import reached_limit
 from jobmeter.analyse.resource import MEMORY
 from jobmeter.engines.contract import Ended, Engine, Task
 from jobmeter.engines.task_run import unmeasured_record
@@ -229,7 +229,7 @@ class WorkflowRun:
             self.scheduler.completed(job.number)
             self._note_settled(job.number, attempt.attempt, attempt.status, requests)
         elif not requests and (again := self._next_requirement(running, attempt)) is not None:
-            self.scheduler.again(job.number, again)
+            self.scheduler.retry(job.number, again)
         elif not requests and attempt.status == Status.CANCELLED:
             self.scheduler.cancelled(job.number)  # with the whole workflow: jobs that need it wait
             self._note_settled(job.number, attempt.attempt, attempt.status, [None])
@@ -238,7 +238,7 @@ class WorkflowRun:
                 self._start_recovery(rule.script, running, attempt)
                 return
             again = running.requirement
-            self.scheduler.again(job.number, again)
+            self.scheduler.retry(job.number, again)
         else:
             self._give_up(attempt, event.why, requests)
             return
@@ -263,7 +263,7 @@ class WorkflowRun:
         number = recovery.running.job.number
         requests = self._cancelling.pop(number, [])
         if script.status == Status.COMPLETED and not requests and not self._stopped.is_set():
-            self.scheduler.again(number, recovery.running.requirement)
+            self.scheduler.retry(number, recovery.running.requirement)
             return
         why = f"{in_words(recovery.attempt.outcome)}, and its recovery script {in_words(script.outcome)}"
         self._give_up(recovery.attempt, why, requests)
@@ -323,7 +323,7 @@ class WorkflowRun:
             self._attempt_numbers.own(running.job.number, running.attempt),
             self._options.capacity,
             attempt.figure("memory_peak_bytes"),
-            met_own_limit=attempt.memory_bytes is None or met_limit(attempt.as_row(), MEMORY),
+            met_own_limit=attempt.memory_bytes is None or reached_limit(attempt.as_row(), MEMORY),
             retries_elsewhere=self._engine.capabilities.retries_elsewhere,
         )
 

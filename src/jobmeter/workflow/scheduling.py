@@ -41,7 +41,7 @@ class Scheduler:
         self._free = free_amounts(capacity)
         # A job that requests no CPUs is assumed to use one, or all there is if that is less.
         self._usual_cpus = min(1.0, self._free.cpus)
-        self._held: dict[int, Occupied] = {}
+        self._occupied: dict[int, Occupied] = {}
         self._done = set(done)
         self._settled = set(done)  # done, cancelled, failed or blocked
         self._stopped = False
@@ -58,12 +58,12 @@ class Scheduler:
 
     @property
     def running(self) -> int:
-        return len(self._held)
+        return len(self._occupied)
 
     @property
     def waiting(self) -> int:
         """How many jobs neither run nor are settled."""
-        return len(self._jobs) - len(self._settled) - len(self._held)
+        return len(self._jobs) - len(self._settled) - len(self._occupied)
 
     def is_settled(self, number: int) -> bool:
         """Whether a job is done, cancelled, failed or blocked, so that it will not start again."""
@@ -85,16 +85,16 @@ class Scheduler:
             *_, number = heapq.heappop(self._ready[shape])
             if not self._ready[shape]:
                 del self._ready[shape]
-            self._hold(number, shape, now)
+            self._occupy(number, shape, now)
             yield self._jobs[number]
 
     def adopt(self, number: int, requirement: Requirement, now: float) -> None:
         """Count a ready job as running, whether it fits or not: its task already runs."""
         self._unready(number)
         self._requirements[number] = requirement
-        self._hold(number, self._shape(number), now)
+        self._occupy(number, self._shape(number), now)
 
-    def again(self, number: int, requirement: Requirement) -> None:
+    def retry(self, number: int, requirement: Requirement) -> None:
         """Make a job ready again after an attempt has ended; the next attempt has this requirement."""
         self._release(number)
         self._requirements[number] = requirement
@@ -105,7 +105,7 @@ class Scheduler:
         self._done.add(number)
         self._settled.add(number)
         for dependant in self._dependants.get(number, ()):
-            self._need_no_more(dependant)
+            self._count_down_needs(dependant)
 
     def cancelled(self, number: int) -> None:
         """Settle a job that was ended but has not failed: jobs that need it wait, and are not blocked."""
@@ -114,7 +114,7 @@ class Scheduler:
 
     def failed(self, number: int) -> list[Blocked]:
         """Give up a job, whether it runs or waits, and all jobs that need it; return the latter."""
-        if number in self._held:
+        if number in self._occupied:
             self._release(number)
         elif self._needs[number] == 0:
             self._unready(number)
@@ -127,14 +127,14 @@ class Scheduler:
                 if dependant in self._settled:
                     continue
                 if self._jobs[dependant].runs_after_failure or self._jobs[at].is_action:
-                    self._need_no_more(dependant)
+                    self._count_down_needs(dependant)
                 else:
                     self._settled.add(dependant)
                     blocked.append(Blocked(dependant, number))
                     ended.append(dependant)
         return blocked
 
-    def _need_no_more(self, dependant: int) -> None:
+    def _count_down_needs(self, dependant: int) -> None:
         """Count down the jobs that `dependant` waits for: one of them has ended."""
         if dependant in self._needs:
             self._needs[dependant] -= 1
@@ -156,22 +156,22 @@ class Scheduler:
         fitting = [shape for shape in in_line if self._free.cover(shape.amounts)]
         if not fitting:
             return None
-        reservation = reserve(first.amounts, self._free, self._held.values(), now)
+        reservation = reserve(first.amounts, self._free, self._occupied.values(), now)
         admitted = [shape for shape in fitting if reservation.admits(shape.amounts, shape.runtime, now)]
         return min(admitted, key=in_line.__getitem__, default=None)
 
     def _make_ready(self, number: int) -> None:
-        heapq.heappush(self._ready.setdefault(self._shape(number), []), self._place(number))
+        heapq.heappush(self._ready.setdefault(self._shape(number), []), self._sort_key(number))
 
     def _unready(self, number: int) -> None:
         shape = self._shape(number)
         ready = self._ready[shape]
-        ready.remove(self._place(number))
+        ready.remove(self._sort_key(number))
         heapq.heapify(ready)
         if not ready:
             del self._ready[shape]
 
-    def _place(self, number: int) -> tuple[int, tuple[float, ...], int]:
+    def _sort_key(self, number: int) -> tuple[int, tuple[float, ...], int]:
         """The sort key of a job in the line: the smallest is first."""
         job = self._jobs[number]
         return -job.priority, job.rank, number
@@ -179,10 +179,10 @@ class Scheduler:
     def _shape(self, number: int) -> _Shape:
         return _Shape(self.amounts(number), self.requirement(number).runtime_seconds)
 
-    def _hold(self, number: int, shape: _Shape, now: float) -> None:
+    def _occupy(self, number: int, shape: _Shape, now: float) -> None:
         until = None if shape.runtime is None else now + shape.runtime
-        self._held[number] = Occupied(shape.amounts, until)
+        self._occupied[number] = Occupied(shape.amounts, until)
         self._free = self._free.minus(shape.amounts)
 
     def _release(self, number: int) -> None:
-        self._free = self._free.plus(self._held.pop(number).amounts)
+        self._free = self._free.plus(self._occupied.pop(number).amounts)

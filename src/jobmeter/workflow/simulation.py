@@ -142,7 +142,7 @@ class _Simulation:
         self._memory -= running.memory_bytes
         number = running.number
         if self._tried[number] < len(self._draws[number]):
-            self._scheduler.again(number, self._scheduler.requirement(number))
+            self._scheduler.retry(number, self._scheduler.requirement(number))
         else:
             self._scheduler.completed(number)
 

@@ -53,25 +53,25 @@ def cost(attempt: Attempt) -> float:
 
 
 def totals(attempts: Iterable[Attempt]) -> Totals:
-    core = gb = core_asked = gb_asked = cpu_of_asked = peak_of_asked = gb_compared = None
+    core = gb = requested_core = requested_gb = cpu_with_request = peak_with_request = gb_compared = None
     for each in attempts:
         wall = each.wall_seconds or 0.0
         core = _plus(core, each.figure("cpu_seconds"))
         gb = _plus(gb, each.figure("memory_mean_bytes"), wall)
         if each.cpus is not None and each.figure("cpu_seconds") is not None:
-            core_asked = _plus(core_asked, each.cpus, wall)
-            cpu_of_asked = _plus(cpu_of_asked, each.figure("cpu_seconds"))
-        gb_asked = _plus(gb_asked, each.memory_bytes, wall)
+            requested_core = _plus(requested_core, each.cpus, wall)
+            cpu_with_request = _plus(cpu_with_request, each.figure("cpu_seconds"))
+        requested_gb = _plus(requested_gb, each.memory_bytes, wall)
         if each.memory_bytes is not None and each.figure("memory_peak_bytes") is not None:
-            peak_of_asked = _plus(peak_of_asked, each.figure("memory_peak_bytes"), wall)
+            peak_with_request = _plus(peak_with_request, each.figure("memory_peak_bytes"), wall)
             gb_compared = _plus(gb_compared, each.memory_bytes, wall)
     return Totals(
         _over(core, _HOUR),
         _over(gb, _GB * _HOUR),
-        _over(core_asked, _HOUR),
-        _over(gb_asked, _GB * _HOUR),
-        _over(cpu_of_asked, core_asked),
-        _over(peak_of_asked, gb_compared),
+        _over(requested_core, _HOUR),
+        _over(requested_gb, _GB * _HOUR),
+        _over(cpu_with_request, requested_core),
+        _over(peak_with_request, gb_compared),
     )
 
 

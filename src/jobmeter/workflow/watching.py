@@ -36,7 +36,7 @@ class Watching:
         """Whether no process runs the workflow any more."""
         return not self.status.being_run
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the store again, if it is time to."""
         began = time.monotonic()
         if began < self._again_at:

@@ -202,7 +202,7 @@ jobs:
         ("{image: x, mounts: ['nothing']}", "job 'a': container: "),
         ("{image: x, mounts: [{source: /tmp}]}", "a mount has source, target and read_only, and here is source"),
         ("{image: x, gpus: some}", "'some' is not all, a number above 0, or device=ID,ID"),
-        ("{image: x, pull: always}", "'always' is none of missing, never"),
+        ("{image: x, pull: always}", "'always' is not one of missing, never"),
         ("{image: x, engine: dokcer}", "dokcer"),
         ("{image: ''}", "image"),
     ],

@@ -69,7 +69,7 @@ def test_a_job_that_never_came_to_a_worker_that_closed_goes_to_another(runner: R
     def is_at_another() -> bool:
         for state in (worker("a", 1, closing=True), worker("b", 1)):
             runner.dispatch.take_beacon(state)
-        runner.dispatch.look()
+        runner.dispatch.check_workers()
         return ["a", "b"] == [token["worker"] for token in runner.tokens]
 
     wait_for(is_at_another, "that the other worker gets it")

@@ -82,5 +82,5 @@ def test_an_answer_that_cannot_be_read_refuses_the_request(tmp_path: Path, monke
     monkeypatch.setattr(driver_process, "_PROGRAM", str(tmp_path / "driver.py"))
     driver = DriverProcess()
     with pytest.raises(LaunchError, match=r"cannot be read: UnpicklingError"):
-        driver.ask("connect")
+        driver.request("connect")
     driver.close()

@@ -88,7 +88,7 @@ def test_a_group_above_tells_what_the_containers_own_did_not_live_to_tell() -> N
 def test_a_last_look_keeps_kills_and_throttling_that_only_the_own_group_tells() -> None:
     whole, own = Fake(2.0, 300), Fake(2.0, 299, kills=1)
     group = ContainerGroup(whole, own)
-    group.last_look()
+    group.read_last()
     own.gone = True
     cpu = group.cpu()
     assert cpu is not None
@@ -127,7 +127,7 @@ def test_cpu_time_goes_on_without_that_of_helpers_when_the_own_group_is_removed(
 def test_cpu_time_without_a_group_above_is_that_of_the_last_look() -> None:
     own = Fake(1.5, 100)
     group = ContainerGroup(None, own)
-    group.last_look()
+    group.read_last()
     own.gone = True
     assert 1_500_000_000 == group.cpu_nanoseconds()
 

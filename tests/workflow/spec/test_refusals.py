@@ -79,7 +79,7 @@ HANDLER = "failure_handlers:\n- name: h\n  rules: [{exit_codes: 1, recovery_scri
         ),
         (
             "resource_monitor: {granularity: timeseries}\n" + OK,
-            "spec.yaml:1:20: resource_monitor.granularity: 'timeseries' is none of 'summary', 'time_series'",
+            "spec.yaml:1:20: resource_monitor.granularity: 'timeseries' is not one of 'summary', 'time_series'",
         ),
         ("enforce: maybe\n" + OK, "spec.yaml:1:1: enforce: 'maybe' is neither true nor false"),
         (

@@ -28,7 +28,7 @@ def advise_cpus(rows: Sequence[StoredRun], target: float, machine_cpus: int | No
     if not measured_rows:
         return None
     today = requested_today(rows, CPU)
-    request = _enough(measured_rows, today, target)
+    request = _sufficient_cpus(measured_rows, today, target)
     is_enough = today is not None and request > today and _was_enough(measured_rows, today)
     request = today if today is not None and is_enough else request
     most = max(used_amount(row, CPU) or 0.0 for row in measured_rows) / 100
@@ -46,21 +46,21 @@ def advise_cpus(rows: Sequence[StoredRun], target: float, machine_cpus: int | No
     return Amount(CPU, request, today, most, min(mean, most), None, reason)
 
 
-def _enough(rows: Sequence[StoredRun], today: float | None, target: float) -> float:
+def _sufficient_cpus(rows: Sequence[StoredRun], today: float | None, target: float) -> float:
     """CPUs that are enough for the share `target` of runs; a part of a CPU if most of a whole one would be idle."""
     step = cpu_step(today)
-    cpus = _enough_in_steps(rows, step, target)
+    cpus = _sufficient_in_steps(rows, step, target)
     if step < 1 or cpus == 1:
         return cpus
-    tenths = _enough_in_steps(rows, 0.1, target)
+    tenths = _sufficient_in_steps(rows, 0.1, target)
     return tenths if cpus - tenths >= _IDLE else cpus
 
 
-def _enough_in_steps(rows: Sequence[StoredRun], step: float, target: float) -> float:
-    return enough_for(sorted(needed_cpus(row, step) for row in rows), target)
+def _sufficient_in_steps(rows: Sequence[StoredRun], step: float, target: float) -> float:
+    return sufficient_for(sorted(needed_cpus(row, step) for row in rows), target)
 
 
-def enough_for(ascending: Sequence[float], target: float) -> float:
+def sufficient_for(ascending: Sequence[float], target: float) -> float:
     """The least of these needs, smallest first, that is enough for the share `target` of them."""
     return ascending[min(ceil(target * len(ascending)), len(ascending)) - 1]
 

@@ -9,7 +9,7 @@ from jobmeter.analyse.check import job_of
 from jobmeter.analyse.overuse import needed_cpus, used_amount
 from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.analyse.size.cost import CORE_HOUR, GB_HOUR
-from jobmeter.analyse.size.cpus import enough_for
+from jobmeter.analyse.size.cpus import sufficient_for
 from jobmeter.analyse.size.need import Need
 from jobmeter.analyse.size.observation import COMPLETE, Observation, observation
 from jobmeter.analyse.size.policy import Policy
@@ -97,7 +97,7 @@ def _core_hours(rows: Sequence[StoredRun], target: float) -> dict[str, float]:
             TODAY: requested,
             LARGEST: needs[-1] if needs else requested,
             PERCENTILE: needs[int(0.95 * (len(needs) - 1))] if needs else requested,
-            ADVICE: enough_for(needs, target) if needs else requested,
+            ADVICE: sufficient_for(needs, target) if needs else requested,
         }
         for method, cpus in requests.items():
             wasted[method] += max(cpus - used, 0.0) * row["wall_seconds"] / CORE_HOUR

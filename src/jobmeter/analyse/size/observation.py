@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.check import job_of
-from jobmeter.analyse.overuse import met_limit
+from jobmeter.analyse.overuse import reached_limit
 from jobmeter.analyse.resource import MEMORY, Resource
 from jobmeter.analyse.size.need import Features, Need
 from jobmeter.analyse.stored_run import StoredRun
@@ -88,7 +88,7 @@ def observation(row: StoredRun, resource: Resource, *, exactly: bool = False) ->
     """What a run says about the need of a resource; None if it is not known what the run used."""
     used = row.get(resource.used) or 0.0
     # A run that met a limit used all of it, whatever was sampled. The time that it then took to end does not count.
-    value = row[resource.requested] if met_limit(row, resource) else used
+    value = row[resource.requested] if reached_limit(row, resource) else used
     value = max(value, used) if resource is MEMORY else value
     if not value > 0:
         return None
@@ -105,7 +105,7 @@ _SHORTEST = 0.001
 def _ending(row: StoredRun, resource: Resource) -> str:
     if row.get("status") == Status.COMPLETED:
         return COMPLETE
-    return LIMIT if row.get("status") == resource.met_by else CUT
+    return LIMIT if row.get("status") == resource.limit_status else CUT
 
 
 def requested_today(rows: Sequence[StoredRun], resource: Resource) -> float | None:

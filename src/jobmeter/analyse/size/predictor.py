@@ -126,7 +126,7 @@ class Predictor:
             advise_gpus(rows),
             self._learned(GPU_MEMORY, features),
         ]
-        amounts = [one for one in estimates if one is not None and (completed or one.resource.met_by in met)]
+        amounts = [one for one in estimates if one is not None and (completed or one.resource.limit_status in met)]
         shares = [amount.fails for amount in amounts if amount.resource in (MEMORY, RUNTIME)]
         known_shares = [share for share in shares if share is not None]
         all_known = bool(known_shares) and len(known_shares) == len(shares)
@@ -169,7 +169,7 @@ class Predictor:
         assert size is not None, "a run that completed is a need"
         law = sizer.law(self._policy.terms(resource)) if resource is MEMORY else None
         amount, reason = size.amount, _reason(size, resource, most, whose)
-        met = _met_limit(observations, self._policy)
+        met = _largest_reached_limit(observations, self._policy)
         if met:
             amount = max(amount, met * BEYOND_LIMIT)
             words = text(met, resource.unit)
@@ -237,7 +237,7 @@ def _guess(observations: Sequence[Observation], resource: Resource, today: float
     return Amount(resource, _rounded(amount, resource), today, most, most, None, reason)
 
 
-def _met_limit(observations: Sequence[Observation], policy: Policy) -> float:
+def _largest_reached_limit(observations: Sequence[Observation], policy: Policy) -> float:
     """The largest limit that a run met and no run is known to have exceeded; 0 if runs met such a limit only rarely."""
     most = max((one.value for one in observations if one.ending != LIMIT), default=0.0)
     met = [one.value for one in observations if one.ending == LIMIT and one.value >= most]

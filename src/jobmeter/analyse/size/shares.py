@@ -17,7 +17,7 @@ class Share(NamedTuple):
     """One job: the largest share of its request that a run needed, and what the request of an average run holds."""
 
     needed: float
-    held: float
+    requested_cost: float
 
 
 def choose_share(shares: Collection[Share], failure: float, above: float = 0.0) -> float:
@@ -28,15 +28,15 @@ def choose_share(shares: Collection[Share], failure: float, above: float = 0.0) 
     newest = list(shares)[-_MOST_JOBS:]
     if not newest:
         return 1.0
-    mean_held = sum(each.held for each in newest) / len(newest)
+    mean_cost = sum(each.requested_cost for each in newest) / len(newest)
     mass = ASSUMED_JOBS / _ASSUMED_POINTS
-    points = [(min(ROOM * each.needed, 1.0), each.held, 1.0) for each in newest]
-    points += [((index + 1) / _ASSUMED_POINTS, mass * mean_held, mass) for index in range(_ASSUMED_POINTS)]
+    points = [(min(ROOM * each.needed, 1.0), each.requested_cost, 1.0) for each in newest]
+    points += [((index + 1) / _ASSUMED_POINTS, mass * mean_cost, mass) for index in range(_ASSUMED_POINTS)]
     points = sorted((point for point in points if point[0] > above), reverse=True)
-    held = sum(part for _, part, _ in points)
+    requested_cost = sum(part for _, part, _ in points)
     best, least, failing = 1.0, float("inf"), 0.0
     for share, part, mass in points:
-        if (cost := share * held + failing) < least:
+        if (cost := share * requested_cost + failing) < least:
             best, least = share, cost
         failing += part + failure * mass
     return best

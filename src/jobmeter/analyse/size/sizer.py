@@ -326,8 +326,8 @@ class Sizer:
         self.smallest = min(self.smallest, need.amount)
         if need.requested:
             last = self.share or Share(0.0, 0.0)
-            held = last.held + (need.requested * need.seconds - last.held) / len(self._needs)
-            self.share = Share(max(last.needed, need.amount / need.requested), held)
+            cost = last.requested_cost + (need.requested * need.seconds - last.requested_cost) / len(self._needs)
+            self.share = Share(max(last.needed, need.amount / need.requested), cost)
         self._spread = None
         self.learned += 1
         self.used += need.amount * need.seconds

@@ -138,4 +138,4 @@ def _judged_name(word: str) -> str:
     for name, measure in JUDGED.items():
         if word and (name.startswith(word) or word == measure.key):
             return name
-    raise UsageError(f"{word!r} is none of {', '.join(JUDGED)}")
+    raise UsageError(f"{word!r} is not one of {', '.join(JUDGED)}")

@@ -26,4 +26,4 @@ class Display(LiveDisplay):
         self._progress = Progress(run, done)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from screen_lines(self._name, self._progress.look(), options.max_width, options.size.height)
+        yield from screen_lines(self._name, self._progress.view(), options.max_width, options.size.height)

@@ -35,7 +35,7 @@ def print_changes(stored: StoredRun, print_change: Callable[[StoredRun], None]) 
             print_change(watching.stored)
             sys.stdout.flush()
         time.sleep(_REDRAW)
-        watching.look()
+        watching.refresh()
     print_change(watching.stored)
 
 
@@ -52,7 +52,7 @@ def show_until_end(stored: StoredRun) -> StoredRun:
             while not watching.is_over:
                 live.update(_screen(watching, console.width, console.height), refresh=True)
                 time.sleep(_REDRAW)
-                watching.look()
+                watching.refresh()
     finally:
         signal.signal(signal.SIGTERM, before)
     return watching.stored

@@ -77,7 +77,7 @@ def shown(app: Celery) -> str:
 
 
 @contextlib.contextmanager
-def in_plain_words(app: Celery) -> Iterator[None]:
+def translate_errors(app: Celery) -> Iterator[None]:
     """Turn what kombu and its transports raise into a LaunchError of one line."""
     try:
         yield

@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.engines.celery.broker import beacon_exchange, call_worker, in_plain_words
+from jobmeter.engines.celery.broker import beacon_exchange, call_worker, translate_errors
 from jobmeter.engines.celery.placement import WorkerState
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def discover(app: Celery, queue: str) -> list[WorkerState]:
             states[state.name] = state
 
     first: float | None = None  # seconds to the first answer
-    with in_plain_words(app), app.connection_for_read() as connection:
+    with translate_errors(app), app.connection_for_read() as connection:
         connection.ensure_connection(max_retries=1, interval_start=0.1)
         with Consumer(connection, [beacon_queue()], callbacks=[take], accept=["json"], no_ack=True):
             call_worker(app, None, "jobmeter_beacon")

@@ -42,7 +42,7 @@ class Dispatch:
                 self._never_started(task)
                 return
             self._waiting.append(SentTask.new(task))
-            self._place()
+            self._assign_waiting()
 
     def cancel(self, number: int | None, *, at_once: bool) -> None:
         """End the task of this job. With None, end all tasks and start no more. `at_once` skips SIGTERM."""
@@ -78,7 +78,7 @@ class Dispatch:
             for sent in self._sent.values():
                 if sent.worker == state.name and sent.id in state.tasks:
                     sent.reported = True
-            self._place()
+            self._assign_waiting()
 
     def take_reports(self, reports: Iterable[tuple[str, int | None, list[Any]]]) -> None:
         """Take the reports of a worker about tasks: the id of the task, the number of the report, and the report."""
@@ -86,23 +86,23 @@ class Dispatch:
             for task_id, number, report in reports:
                 if (sent := self._sent.get(task_id)) is not None:
                     self._take_report(sent, number, report)
-            self._place()
+            self._assign_waiting()
 
-    def excuse_silence(self) -> None:
+    def restart_timeouts(self) -> None:
         """Restart the timeout of all workers: nothing was heard from them because the broker was away."""
         with self._lock:
-            self._workers.excuse_silence()
+            self._workers.restart_timeouts()
 
-    def look(self) -> None:
+    def check_workers(self) -> None:
         """Called at regular intervals: gives up workers that died, repeats tasks, reports and cancels that got lost."""
         now = time.monotonic()
         with self._lock:
             for name in self._workers.silent_for(self._timeout):
                 self._lose(name)
             for sent in list(self._sent.values()):
-                self._mend(sent, now)
+                self._resend_lost(sent, now)
             self._orders.cancel(self._sent.values())  # again, as an earlier command may have got lost
-            self._place()
+            self._assign_waiting()
             self.forget_ended()
 
     def forget_ended(self) -> None:
@@ -137,7 +137,7 @@ class Dispatch:
         waited = [sent for sent in there if sent.has_not_begun]
         for sent in there:
             if sent not in waited:
-                self._end(sent, Ended(sent.number, None, f"worker {worker} was not heard of for {self._timeout:g} s"))
+                self._end(sent, Ended(sent.number, None, f"worker {worker} has sent nothing for {self._timeout:g} s"))
         self._wait_again(waited)
 
     def _wait_again(self, tasks: Sequence[SentTask]) -> None:
@@ -155,7 +155,7 @@ class Dispatch:
                 again.append(SentTask.new(sent.order))
         self._waiting[:0] = again
 
-    def _mend(self, sent: SentTask, now: float) -> None:
+    def _resend_lost(self, sent: SentTask, now: float) -> None:
         """Send the task, or request its reports, again if the broker lost them. Ends a task that is lost for good."""
         state = self._workers.states.get(sent.worker or "")
         if state is None:
@@ -178,7 +178,7 @@ class Dispatch:
 
     # Which worker gets which task.
 
-    def _place(self) -> None:
+    def _assign_waiting(self) -> None:
         """Send waiting tasks to workers. For a task that fits on no worker now, one is kept free."""
         held: set[str] = set()
         workers = self._workers.states.values()

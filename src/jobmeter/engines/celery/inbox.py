@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jobmeter.engines.celery.broker import call_worker, in_plain_words, make_queue
+from jobmeter.engines.celery.broker import call_worker, make_queue, translate_errors
 from jobmeter.engines.celery.discovery import beacon_queue
 from jobmeter.engines.celery.dispatch import Dispatch
 from jobmeter.engines.celery.placement import WorkerState
@@ -17,12 +17,12 @@ from jobmeter.errors import LaunchError
 if TYPE_CHECKING:
     from celery import Celery
 
-_LOOK_SECONDS = 0.5
-"""Seconds between two calls of `Dispatch.look`."""
+_CHECK_SECONDS = 0.5
+"""Seconds between two calls of `Dispatch.check_workers`."""
 
 
 class Inbox:
-    """Passes replies and beacons to a `Dispatch`, and calls its `look` regularly. Reconnects if the broker was away."""
+    """Passes replies and beacons to a `Dispatch`, and calls its `check_workers`. Reconnects if the broker was away."""
 
     def __init__(self, app: Celery, replies: str, dispatch: Dispatch, broke: Callable[[Exception], None]) -> None:
         """`replies` is the queue that workers reply to; `broke` is called if receiving fails for good."""
@@ -49,7 +49,7 @@ class Inbox:
     def _run(self) -> None:
         while not self._closed.is_set():
             try:
-                with in_plain_words(self._app):
+                with translate_errors(self._app):
                     self._receive()
             except LaunchError as error:
                 if not self._ready.is_set():
@@ -57,7 +57,7 @@ class Inbox:
                     self._ready.set()
                     return
                 self._closed.wait(0.3)
-                self._dispatch.excuse_silence()
+                self._dispatch.restart_timeouts()
             except Exception as error:  # noqa: BLE001 - an exception in this thread would go unnoticed
                 self._broke(error)
                 self._ready.set()
@@ -76,13 +76,13 @@ class Inbox:
             ):
                 call_worker(self._app, None, "jobmeter_beacon")
                 self._ready.set()
-                next_look = time.monotonic()
+                next_check = time.monotonic()
                 while not self._closed.is_set():
                     with contextlib.suppress(TimeoutError):
                         connection.drain_events(timeout=0.1)
-                    if time.monotonic() >= next_look:
-                        next_look = time.monotonic() + _LOOK_SECONDS
-                        self._dispatch.look()
+                    if time.monotonic() >= next_check:
+                        next_check = time.monotonic() + _CHECK_SECONDS
+                        self._dispatch.check_workers()
                 make_queue(self._replies)(connection.default_channel).delete()
                 self._dispatch.forget_ended()
 

@@ -48,7 +48,7 @@ class KnownWorkers:
         now = time.monotonic()
         return [name for name, heard in self._heard.items() if now - heard > seconds]
 
-    def excuse_silence(self) -> None:
+    def restart_timeouts(self) -> None:
         """Count no worker as silent so far, because the broker was away."""
         self._heard = dict.fromkeys(self._heard, time.monotonic())
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobmeter.engines.celery.broker import RUN, broker_errors, call_worker, in_plain_words, make_queue, task_queue
+from jobmeter.engines.celery.broker import RUN, broker_errors, call_worker, make_queue, task_queue, translate_errors
 from jobmeter.engines.celery.sent_task import SentTask
 from jobmeter.engines.contract import Task
 from jobmeter.engines.shared_files import MarkerFile
@@ -53,7 +53,7 @@ class Orders:
 
         Raises LaunchError if the broker cannot be used: what the worker then has is not known.
         """
-        with in_plain_words(self._app):
+        with translate_errors(self._app):
             call_worker(self._app, worker, "jobmeter_cancel", ids=[task], at_once=False)
             call_worker(self._app, worker, "jobmeter_beacon")
 
@@ -78,6 +78,6 @@ class Orders:
 
     @contextlib.contextmanager
     def _while_broker_is_there(self) -> Iterator[None]:
-        """Ignore that the broker cannot be used: what could not be sent is sent again at the next `Dispatch.look`."""
+        """Ignore that the broker cannot be used: `Dispatch.check_workers` sends again what could not be sent."""
         with contextlib.suppress(*broker_errors(self._app)):
             yield

@@ -19,10 +19,10 @@ from jobmeter.engines.celery.broker import (
     RUN,
     beacon_exchange,
     broker_errors,
-    in_plain_words,
     make_app,
     make_queue,
     task_queue,
+    translate_errors,
 )
 from jobmeter.engines.celery.worker_tasks import Order, WorkerTasks
 from jobmeter.engines.contract import Capacity
@@ -118,7 +118,7 @@ class JobWorker:
     def __init__(self, broker: str, queues: Sequence[str], capacity: Capacity, say: Callable[[str], None]) -> None:
         """Raises LaunchError if the broker cannot be used."""
         self.app = make_app(broker)
-        with in_plain_words(self.app), self.app.connection_for_write() as connection:
+        with translate_errors(self.app), self.app.connection_for_write() as connection:
             connection.ensure_connection(max_retries=1, interval_start=0.1)
         self.name = f"jobmeter-{uuid.uuid4().hex[:8]}@{os.uname().nodename}"
         self._queues = tuple(queues)
@@ -148,7 +148,7 @@ class JobWorker:
         """Take jobs until a signal. The first signal lets running jobs come to their end, the second ends them."""
         self.outbox.start()
         threading.Thread(target=self._watch_contact, name="jobmeter-contact", daemon=True).start()
-        with in_plain_words(self.app), warnings.catch_warnings():
+        with translate_errors(self.app), warnings.catch_warnings():
             # Celery warns the user root that pickled tasks may run any code. Ours are JSON.
             warnings.simplefilter("ignore")
             worker = self._celery_worker()

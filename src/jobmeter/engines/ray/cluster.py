@@ -87,8 +87,8 @@ def check_nodes(runtimes: Iterable[str]) -> list[str]:
 
     cloudpickle.register_pickle_by_value(probe)
     wanted = sorted(runtimes)
-    look = ray.remote(num_cpus=0, max_retries=0)(probe.look)
-    answers, failures = on_every_node(look, wanted)
+    remote_probe = ray.remote(num_cpus=0, max_retries=0)(probe.probe_node)
+    answers, failures = on_every_node(remote_probe, wanted)
     for node, found in answers.items():
         _check_versions(node, found, ray.__version__)
         for runtime in wanted:

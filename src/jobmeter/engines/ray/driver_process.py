@@ -24,7 +24,7 @@ _END = 10.0
 
 
 class DriverProcess:
-    """Starts the driver. Any thread may `ask` and `tell`; events come in a separate thread."""
+    """Starts the driver. Any thread may `request` and `send`; events come in a separate thread."""
 
     def __init__(self) -> None:
         """Raises LaunchError if there are too few processes, descriptors or threads left."""
@@ -33,15 +33,15 @@ class DriverProcess:
         except OSError as error:
             raise LaunchError(f"the driver of Ray cannot be started: {error.strerror or error}") from None
         self._answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        self._asking = threading.Lock()
+        self._requesting = threading.Lock()
         self._sending = threading.Lock()
-        self._said: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+        self._stderr_lines: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         self._on_event: Callable[..., None] = lambda *event: None
         self._is_closed = False
         # The new threads block all signals: the runner has a thread that waits for them, but blocks them only later.
         given = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            for target in (self._listen, self._hear):
+            for target in (self._listen, self._read_stderr):
                 threading.Thread(target=target, name="jobmeter-ray", daemon=True).start()
         except RuntimeError as error:
             self._process.kill()
@@ -50,16 +50,16 @@ class DriverProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, given)
             weakref.finalize(self, _end, self._socket, self._process)
 
-    def ask(self, kind: str, *arguments: Any) -> Any:
+    def request(self, kind: str, *arguments: Any) -> Any:
         """Send a request, and return the driver's answer. Raises LaunchError if the driver refuses, or is gone."""
-        with self._asking:
-            self.tell(kind, *arguments)
+        with self._requesting:
+            self.send(kind, *arguments)
             says, value = self._answers.get()
         if says == "refused":
             raise LaunchError(value)
         return value
 
-    def tell(self, kind: str, *arguments: Any) -> None:
+    def send(self, kind: str, *arguments: Any) -> None:
         """Send a request without an answer. If the driver is gone, that is reported as an event."""
         with self._sending, contextlib.suppress(OSError):
             self._connection.send((kind, *arguments))
@@ -70,7 +70,7 @@ class DriverProcess:
 
     def close(self) -> None:
         self._is_closed = True
-        self.tell("close")
+        self.send("close")
         _end(self._socket, self._process)
 
     def _listen(self) -> None:
@@ -83,23 +83,23 @@ class DriverProcess:
                 else:
                     self._on_event(*message)
         except (EOFError, OSError):
-            last_words = self._last_words()
+            last_error = self._last_error_line()
         except Exception as error:  # noqa: BLE001 - whoever waits for an answer reports it
             why = "what the process that is connected with it sends cannot be read"
-            last_words = f"{type(error).__name__}: {error}"
-        self._answers.put(("refused", f"{why}: {last_words}"))
+            last_error = f"{type(error).__name__}: {error}"
+        self._answers.put(("refused", f"{why}: {last_error}"))
         if not self._is_closed:
             self._on_event("gone", why)
 
-    def _hear(self) -> None:
+    def _read_stderr(self) -> None:
         """Read what Ray prints, so that a full pipe does not block it. Only the last lines are kept."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self._said.append(line.decode(errors="replace").strip())
+            self._stderr_lines.append(line.decode(errors="replace").strip())
 
-    def _last_words(self) -> str:
-        errors = [line for line in self._said if " E " in line or " C " in line or "Error" in line]
-        says = (errors or list(self._said) or [""])[-1]
+    def _last_error_line(self) -> str:
+        errors = [line for line in self._stderr_lines if " E " in line or " C " in line or "Error" in line]
+        says = (errors or list(self._stderr_lines) or [""])[-1]
         return says.rpartition(": ")[2][:200]
 
 

@@ -59,7 +59,7 @@ class RayEngine:
         self._nodes: Sequence[NodeInfo] = ()
         self._waiting: list[SentTask] = []  # not in the cluster yet, in the order of their start
         self._sent: dict[str, SentTask] = {}
-        self._taken: dict[str, float] = {}  # what the tasks in the cluster request together
+        self._reserved: dict[str, float] = {}  # what the tasks in the cluster request together
         self._levels: dict[int, Mapping[str, Value]] = {}
         self._token: dict[str, str] = {}
         self._marker = MarkerFile()
@@ -67,11 +67,11 @@ class RayEngine:
         self._closed = threading.Event()
 
     def check(self, container_runtimes: Collection[str] = ()) -> None:
-        self._warnings = self._connected().ask("check", list(container_runtimes))
+        self._warnings = self._connected().request("check", list(container_runtimes))
 
     def capacity(self) -> Capacity:
         """The most that one job may request: what the largest node has. Jobs that do not fit yet wait here."""
-        self._nodes = self._connected().ask("nodes")
+        self._nodes = self._connected().request("nodes")
         return largest(self._nodes)
 
     def open(self, receiver: Receiver) -> None:
@@ -79,17 +79,17 @@ class RayEngine:
         for warning in self._warnings:
             receiver.warn(warning)
         driver = self._connected()
-        self._nodes = driver.ask("nodes")
-        driver.report_to(self._take)
-        self._token = {**driver.ask("open", self._key), "key": self._key}
-        threading.Thread(target=self._look, name="jobmeter-ray-look", daemon=True).start()
+        self._nodes = driver.request("nodes")
+        driver.report_to(self._handle_event)
+        self._token = {**driver.request("open", self._key), "key": self._key}
+        threading.Thread(target=self._check_waiting, name="jobmeter-ray-check", daemon=True).start()
 
     def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
         """End what still runs on any node. Ray itself ends the tasks of a driver that is gone."""
         engines = {task.token["key"]: task.token for task in tasks if "key" in task.token}
         if not engines:
             return Recovered()
-        ended, warnings = self._connected().ask("end_left", list(engines.values()))
+        ended, warnings = self._connected().request("end_left", list(engines.values()))
         for warning in warnings:
             self._receiver.warn(warning)
         return Recovered(ended)
@@ -101,7 +101,7 @@ class RayEngine:
                 self._never_started(sent)
                 return
             self._waiting.append(sent)
-            self._place()
+            self._submit_waiting()
 
     def cancel(self, number: int | None = None, *, at_once: bool = False) -> None:
         with self._lock:
@@ -114,10 +114,10 @@ class RayEngine:
                 sent.cancelled_at = sent.cancelled_at or time.monotonic()
             if those and self._driver is not None:
                 if number is None:
-                    self._driver.tell("cancel", None, at_once)
+                    self._driver.send("cancel", None, at_once)
                 else:
                     for sent in those:
-                        self._driver.tell("cancel", sent.id, at_once)
+                        self._driver.send("cancel", sent.id, at_once)
 
     def levels(self) -> Mapping[int, Mapping[str, Value]]:
         return dict(self._levels)
@@ -133,7 +133,7 @@ class RayEngine:
         if self._driver is None:
             driver = DriverProcess()
             try:
-                self._address = driver.ask("connect", self._address, self._runtime.runtime_env)
+                self._address = driver.request("connect", self._address, self._runtime.runtime_env)
             except LaunchError:
                 driver.close()
                 raise
@@ -142,7 +142,7 @@ class RayEngine:
 
     # What the driver reports, in a separate thread.
 
-    def _take(self, kind: str, *content: Any) -> None:
+    def _handle_event(self, kind: str, *content: Any) -> None:
         try:
             with self._lock:
                 if kind == "nodes":
@@ -150,12 +150,12 @@ class RayEngine:
                 elif kind in ("gone", "broke"):
                     self._break(content[0])
                 elif (sent := self._sent.get(content[0])) is not None:
-                    self._take_of(sent, kind, *content[1:])
-                self._place()
+                    self._handle_task_event(sent, kind, *content[1:])
+                self._submit_waiting()
         except Exception as error:  # noqa: BLE001 - an exception in this thread would go unnoticed
             self._receiver.broke(error)
 
-    def _take_of(self, sent: SentTask, kind: str, *content: Any) -> None:
+    def _handle_task_event(self, sent: SentTask, kind: str, *content: Any) -> None:
         if kind == "reports":
             for report in sent.in_order(*content):
                 if sent.id in self._sent:  # levels that were read while the task ended may come after its end
@@ -204,7 +204,7 @@ class RayEngine:
         del self._sent[sent.id]
         self._levels.pop(sent.number, None)
         for name, amount in sent.need.items():
-            self._taken[name] -= amount
+            self._reserved[name] -= amount
 
     def _break(self, says: str) -> None:
         if not self._is_gone:
@@ -216,14 +216,14 @@ class RayEngine:
                 )
             )
 
-    def _look(self) -> None:
+    def _check_waiting(self) -> None:
         """At regular intervals, remove cancelled tasks from Ray's queue, and warn of a job that no node can run."""
         while not self._closed.wait(_UNQUEUE_AFTER / 2):
             due = time.monotonic() - _UNQUEUE_AFTER
             with self._lock:
                 for sent in self._sent.values():
                     if sent.cancelled_at is not None and sent.cancelled_at < due and not sent.node and self._driver:
-                        self._driver.tell("unqueue", sent.id)
+                        self._driver.send("unqueue", sent.id)
                 for sent in self._waiting[:1] if not self._sent else []:
                     if not fits_somewhere(sent.need, self._nodes):
                         self._receiver.warn(
@@ -232,13 +232,13 @@ class RayEngine:
 
     # Which tasks go to the cluster.
 
-    def _place(self) -> None:
+    def _submit_waiting(self) -> None:
         """Send the tasks that fit, in the order of their start. The others wait here: Ray's queue has no priorities."""
-        while self._waiting and fits_together(self._waiting[0].need, self._taken, self._nodes):
+        while self._waiting and fits_together(self._waiting[0].need, self._reserved, self._nodes):
             sent = self._waiting.pop(0)
             self._sent[sent.id] = sent
             for name, amount in sent.need.items():
-                self._taken[name] = self._taken.get(name, 0) + amount
+                self._reserved[name] = self._reserved.get(name, 0) + amount
             self._receiver.keep_token(sent.order, self._token)
             order = Order(
                 sent.id,
@@ -248,7 +248,7 @@ class RayEngine:
                 working_directory=self._runtime.working_directory,
             )
             assert self._driver is not None
-            self._driver.tell("submit", order, sent.need, sent.order.name)
+            self._driver.send("submit", order, sent.need, sent.order.name)
 
     def _never_started(self, sent: SentTask) -> None:
         record = unmeasured_record(sent.order, Outcome(Status.CANCELLED), self._receiver.journal)

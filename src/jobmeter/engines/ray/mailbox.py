@@ -24,8 +24,8 @@ class Mailbox:
         self._bytes = 0
         self._cancelled: list[tuple[str | None, bool]] = []  # in the order in which they came; None is every task
         self._changed = asyncio.Condition()
-        self._asking = 0
-        self._last_asked = time.monotonic()
+        self._open_polls = 0
+        self._last_poll = time.monotonic()
 
     async def put(self, batch: Batch, size: int) -> None:
         """Add reports of a task. Waits while there is too much output, unless the driver is dead."""
@@ -37,7 +37,7 @@ class Mailbox:
 
     async def take(self) -> list[Batch]:
         """For the driver: what came since the last call. Waits for reports; after some seconds, returns none."""
-        self._asking += 1
+        self._open_polls += 1
         try:
             async with self._changed:
                 await self._wait(lambda: bool(self._batches))
@@ -45,8 +45,8 @@ class Mailbox:
                 self._changed.notify_all()
                 return batches
         finally:
-            self._asking -= 1
-            self._last_asked = time.monotonic()
+            self._open_polls -= 1
+            self._last_poll = time.monotonic()
 
     async def cancel(self, task: str | None, at_once: bool) -> None:
         """Have the nodes end a task; None: all tasks."""
@@ -61,7 +61,7 @@ class Mailbox:
             return self.driver_lives(), self._cancelled[known:]
 
     def driver_lives(self) -> bool:
-        return self._asking > 0 or time.monotonic() - self._last_asked < PATIENCE
+        return self._open_polls > 0 or time.monotonic() - self._last_poll < PATIENCE
 
     async def _wait(self, happened: Any) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def look(runtimes: list[str]) -> dict[str, Any]:
+def probe_node(runtimes: list[str]) -> dict[str, Any]:
     """The versions of what the node must have, and which of these container runtimes answer there."""
     import platform
 

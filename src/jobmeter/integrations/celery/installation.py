@@ -93,7 +93,7 @@ class Installation:
 
     def _report(self, problems: list[str], **_: Any) -> None:
         for problem in problems:
-            self._warnings.say(problem)
+            self._warnings.warn_once(problem)
 
     def _begin(self, app: Any, pool: Any, hostname: str | None) -> list[str]:
         """Measure from now on, and return the problems. `hostname` is None in a child that was not forked."""

@@ -63,7 +63,7 @@ class TaskMeter:
             own_thread=self._pool == "threads",
             # All tasks take turns in one thread, with the worker itself.
             interleaved=self._pool in _GREENLETS,
-            warn=self._warnings.say,
+            warn=self._warnings.warn_once,
         )
         block.start()
         enclosing = EnclosingRun(block.id, for_processes=self._pool in _ONE_AT_A_TIME)

@@ -70,7 +70,7 @@ def _begin(function: Any, settings: dict[str, Any], stepped: bool) -> CallMeter 
         stepped=stepped,
         announced=True,
         own_thread=not is_alone and not stepped,
-        warn=_WARNINGS.say,
+        warn=_WARNINGS.warn_once,
     )
     block.start()
     return CallMeter(block, EnclosingRun(block.id, for_processes=is_alone and not stepped))

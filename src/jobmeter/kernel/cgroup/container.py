@@ -35,17 +35,17 @@ class ContainerGroup:
         self._read_at_end = False
         self._cpu_before, self._io_before, self._kills_before = _NOTHING, BlockIo(0, 0), 0
         if from_now:
-            self._look()
+            self._read_own_group()
             self._cpu_before = self._last_cpu or _NOTHING
             self._io_before = self._last_io or BlockIo(0, 0)
             self._kills_before = self._last_kills or 0
 
-    def last_look(self) -> None:
+    def read_last(self) -> None:
         """Read the container's own group for the last time: its processes have ended, and it will be removed."""
-        self._read_at_end = self._look() or self._read_at_end
+        self._read_at_end = self._read_own_group() or self._read_at_end
 
     def missed(self) -> frozenset[str]:
-        """Accounts that may be incomplete: none after a successful `last_look`, else those no group above counts."""
+        """Accounts that may be incomplete: none after a successful `read_last`, else those no group above counts."""
         if self._read_at_end:
             return frozenset()
         if self._whole is None:
@@ -53,7 +53,7 @@ class ContainerGroup:
         peaks = {"memory_peak", "pids_peak"} if self._aside is not None else set()
         return frozenset({"throttled", "oom_kills", *peaks})
 
-    def _look(self) -> bool:
+    def _read_own_group(self) -> bool:
         """Remember the values of the container's own group; False if there is none, or it was removed."""
         if self._own is None or (cpu := self._own.cpu()) is None:
             return False
@@ -79,7 +79,7 @@ class ContainerGroup:
 
     def _cpu_so_far(self) -> Cpu | None:
         """CPU time without that of helpers, also from before the measurement; throttling is not part of it."""
-        self._look()
+        self._read_own_group()
         if self._whole is None or (whole := self._whole.cpu()) is None:
             return self._last_cpu
         helpers = (self._aside.cpu() if self._aside else None) or _NOTHING
@@ -99,7 +99,7 @@ class ContainerGroup:
         return memory
 
     def memory_peak(self) -> int | None:
-        self._look()
+        self._read_own_group()
         whole = self._whole.memory_peak() if self._whole else None
         if whole is None or (self._read_at_end and self._last_peak is not None):
             return self._last_peak
@@ -110,12 +110,12 @@ class ContainerGroup:
         return max(whole - helpers, self._last_peak or 0)
 
     def pids_peak(self) -> int | None:
-        self._look()
+        self._read_own_group()
         whole = self._whole.pids_peak() if self._is_alone() and self._whole else None
         return self._last_pids if self._read_at_end or whole is None else whole
 
     def io(self) -> BlockIo | None:
-        self._look()
+        self._read_own_group()
         io = self._last_io
         if self._whole is not None and (whole := self._whole.io()) is not None:
             helpers = (self._aside.io() if self._aside else None) or BlockIo(0, 0)
@@ -126,7 +126,7 @@ class ContainerGroup:
         return BlockIo(max(io.read - before.read, 0), max(io.written - before.written, 0))
 
     def oom_kills(self) -> int | None:
-        self._look()
+        self._read_own_group()
         # v1 counts a kill only in the group of the killed process, v2 also in all groups above it.
         kills = _larger(self._last_kills, self._whole.oom_kills() if self._whole else None)
         return None if kills is None else max(kills - self._kills_before, 0)

@@ -30,7 +30,7 @@ _WORK = 60
 def runtime_name(text: str | None) -> str:
     """The container runtime that `--engine` names."""
     if text is not None and text not in RUNTIMES:
-        raise UsageError(f"--engine: {text!r} is none of {', '.join(RUNTIMES)}")
+        raise UsageError(f"--engine: {text!r} is not one of {', '.join(RUNTIMES)}")
     return text or "auto"
 
 

@@ -95,9 +95,9 @@ def check(options: ContainerOptions) -> None:
     if not options.image or options.image.startswith("-"):
         raise UsageError(f"--container: {options.image!r} is not the name of an image")
     if options.engine not in RUNTIMES:
-        raise UsageError(f"--engine: {options.engine!r} is none of {', '.join(RUNTIMES)}")
+        raise UsageError(f"--engine: {options.engine!r} is not one of {', '.join(RUNTIMES)}")
     if options.pull not in PULL:
-        raise UsageError(f"--pull: {options.pull!r} is none of {', '.join(PULL)}")
+        raise UsageError(f"--pull: {options.pull!r} is not one of {', '.join(PULL)}")
 
 
 def check_mounts(options: ContainerOptions) -> None:

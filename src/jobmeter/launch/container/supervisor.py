@@ -58,9 +58,9 @@ class ContainerSupervisor:
         self._time_limit_ends = None if time_limit is None else time.monotonic() + time_limit
         self._kill_at: float | None = None
         self._forwarded: dict[int, float] = {}  # signal → when it was last forwarded
-        self._stands_for: int | None = None  # the signal in place of which SIGKILL was sent
+        self._replaced_signal: int | None = None  # the signal in place of which SIGKILL was sent
         self._sent_to: tuple[int, tuple[int, int]] | None = None  # a signal, and the program that got it
-        self._sent_at = self._look_at = 0.0
+        self._sent_at = self._check_at = 0.0
         self._killed = False
         self._ended = threading.Event()
         self.abandoned = False
@@ -122,8 +122,8 @@ class ContainerSupervisor:
 
     def _milliseconds_to_deadline(self) -> float | None:
         """Milliseconds until the next deadline."""
-        look_at = None if self._sent_to is None else self._look_at
-        deadlines = [t for t in (self._time_limit_ends, self._kill_at, look_at) if t is not None]
+        check_at = None if self._sent_to is None else self._check_at
+        deadlines = [t for t in (self._time_limit_ends, self._kill_at, check_at) if t is not None]
         if not deadlines:
             return None
         return min(max(min(deadlines) - time.monotonic(), 0.0), _LONGEST_WAIT) * 1000
@@ -136,7 +136,7 @@ class ContainerSupervisor:
         if self._kill_at is not None and now >= self._kill_at:
             self._kill()
         with self._lock:
-            if self._sent_to is not None and now >= self._look_at:
+            if self._sent_to is not None and now >= self._check_at:
                 self._send_after_exec(*self._sent_to)
 
     def _learn_state(self) -> None:
@@ -166,8 +166,8 @@ class ContainerSupervisor:
             if status is None:
                 return
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-            if number == signal.SIGKILL and self._stands_for is not None:
-                number = self.wait_status = self._stands_for
+            if number == signal.SIGKILL and self._replaced_signal is not None:
+                number = self.wait_status = self._replaced_signal
             recently = self._forwarded and time.monotonic() - max(self._forwarded.values()) < GRACE
             if number in self._forwarded or recently:
                 self.ended_by = self.ended_by or Status.CANCELLED
@@ -209,7 +209,7 @@ class ContainerSupervisor:
     def nobody_reads(self) -> None:
         """End the container as SIGPIPE would end a command: its output has no reader any more."""
         with self._lock:
-            self._stands_for = self._stands_for or signal.SIGPIPE
+            self._replaced_signal = self._replaced_signal or signal.SIGPIPE
             # Do not kill it here: the caller must read on, as Docker handles no signal while it waits for a reader.
             self._kill_at = time.monotonic()
             self._wake()
@@ -222,19 +222,19 @@ class ContainerSupervisor:
         """
         program = self._program()  # before check and signal: it may execute another program at any moment
         if self._leaves_to_default(number):
-            self._stands_for = self._stands_for or number
+            self._replaced_signal = self._replaced_signal or number
             self._kill()
         else:
             self._send(number)
             if program is not None:
                 self._sent_to, self._sent_at = (number, program), time.monotonic()
-                self._look_at = self._sent_at + _LOOK_FOR_EXEC
+                self._check_at = self._sent_at + _LOOK_FOR_EXEC
                 self._wake()
 
     def _send_after_exec(self, number: int, program: tuple[int, int]) -> None:
         """Send a signal again, to the command, if the container runtime's own program got it, before the exec."""
-        self._look_at = time.monotonic() + _LOOK_FOR_EXEC
-        if (present := self._program()) is None or self._look_at > self._sent_at + GRACE:
+        self._check_at = time.monotonic() + _LOOK_FOR_EXEC
+        if (present := self._program()) is None or self._check_at > self._sent_at + GRACE:
             self._sent_to = None
         elif present != program:
             self._sent_to = None

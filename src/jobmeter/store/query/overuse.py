@@ -21,7 +21,7 @@ MANY = 10_000
 """If there are more runs, only those that can have used too much are fetched."""
 _FAILURES = 1000
 _JOB = job_metadata.c
-_MET = tuple(resource.met_by.value for resource in RESOURCES if resource.met_by)
+_MET = tuple(resource.limit_status.value for resource in RESOURCES if resource.limit_status)
 UNSUCCESSFUL = (Status.FAILED.value, Status.KILLED.value, Status.CANCELLED.value, Status.LOST.value)
 _NEEDED = (
     "id", "name", "status", "exit_code", "signal", "started", "wall_seconds", "cpu_seconds", "cpu_peak_percent",

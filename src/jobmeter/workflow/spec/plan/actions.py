@@ -17,7 +17,7 @@ from jobmeter.workflow.spec.read.spec_errors import Path, Problem
 _START, _COMPLETE, _READY = "on_workflow_start", "on_workflow_complete", "on_jobs_ready"
 
 
-class ActionPlace(NamedTuple):
+class ActionContext(NamedTuple):
     """Where the commands of actions run."""
 
     directory: str
@@ -30,7 +30,7 @@ def with_actions(
     actions: Sequence[ActionSpec],
     jobs: list[Job],
     index: NameIndex,
-    place: ActionPlace,
+    context: ActionContext,
     report: Callable[[Problem, Path], None],
 ) -> list[Job]:
     """The jobs, and after them a job for each command of an action; each command waits for the one before it.
@@ -42,7 +42,7 @@ def with_actions(
 
     An action that fails is reported, and what waits for it goes on.
     """
-    planner = _Planner(jobs, index, place)
+    planner = _Planner(jobs, index, context)
     order = sorted(range(len(actions)), key=lambda position: _order(actions[position]))
     for position in order:
         action = actions[position]
@@ -61,13 +61,13 @@ def _order(action: ActionSpec) -> int:
 
 
 class _Planner:
-    def __init__(self, jobs: list[Job], index: NameIndex, place: ActionPlace) -> None:
+    def __init__(self, jobs: list[Job], index: NameIndex, context: ActionContext) -> None:
         self._jobs = {job.number: job for job in jobs}
         self._of_spec = [job.number for job in jobs]
         self._names = {job.name for job in jobs}
         self._index = index
-        self._place = place
-        self._filler = Filler(list(place.variables))
+        self._context = context
+        self._filler = Filler(list(context.variables))
         self._last_of_start: int | None = None
 
     def jobs(self) -> list[Job]:
@@ -132,8 +132,8 @@ class _Planner:
         return last
 
     def _command(self, text: str) -> tuple[list[str], str]:
-        script = self._filler.fill(text, self._place.variables)
-        words = shell_command(script, True, self._place.directory, self._place.environment, self._place.programs)
+        script = self._filler.fill(text, self._context.variables)
+        words = shell_command(script, True, self._context.directory, self._context.environment, self._context.programs)
         return words, script.strip("\n")
 
     def _job(
@@ -145,8 +145,8 @@ class _Planner:
             step=step,
             command=command[0],
             script=command[1],
-            directory=self._place.directory,
-            environment=self._place.environment,
+            directory=self._context.directory,
+            environment=self._context.environment,
             requirement=Requirement(),
             gpus=0,
             requirement_name=None,

@@ -14,7 +14,7 @@ from typing import Any
 from jobmeter.errors import quote
 from jobmeter.suggestion import suggest
 from jobmeter.workflow.plan import FailureRule, Job, Monitor, NodeRequests, Plan, UserData, data_reference
-from jobmeter.workflow.spec.plan.actions import ActionPlace, with_actions
+from jobmeter.workflow.spec.plan.actions import ActionContext, with_actions
 from jobmeter.workflow.spec.plan.command import Programs
 from jobmeter.workflow.spec.plan.dependencies import Neighbours, cycle_text, find_cycle
 from jobmeter.workflow.spec.plan.expansion import Draft, Expansion, Surroundings, check_variable, waits_field
@@ -56,9 +56,9 @@ def make_plan(document: Document) -> Plan:
     )
     drafts, failed = _expand(spec, around, problems)
     jobs, neighbours = _linked(spec, drafts, failed, problems)
-    place = ActionPlace(directory, spec.env, spec.variables, programs)
+    context = ActionContext(directory, spec.env, spec.variables, programs)
     jobs = [_with_initial_data(job, user_data) if job.input_data else job for job in jobs]
-    jobs = with_actions(spec.actions, jobs, neighbours.index, place, problems.add)
+    jobs = with_actions(spec.actions, jobs, neighbours.index, context, problems.add)
     _check_schedulers(spec, around.schedulers, problems)
     problems.raise_any()
     monitor = spec.resource_monitor

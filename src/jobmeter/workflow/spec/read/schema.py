@@ -43,7 +43,7 @@ class Model(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_nothing(cls, value: Any) -> Any:
+    def _drop_empty_fields(cls, value: Any) -> Any:
         """Ignore fields without a value: their defaults apply."""
         if not isinstance(value, dict):
             raise wrong(f"must be a mapping, and here is {kind_of(value)}")
@@ -191,7 +191,7 @@ class ActionSpec(Model):
     max_parallel_jobs: Whole | None = None
 
     @model_validator(mode="after")
-    def _is_whole(self) -> ActionSpec:
+    def _check_complete(self) -> ActionSpec:
         if self.action_type == "run_commands" and not self.commands:
             raise wrong("run_commands needs `commands`")
         of_jobs = self.trigger_type in ("on_jobs_ready", "on_jobs_complete")

@@ -115,7 +115,7 @@ def _words(detail: Any, path: Path) -> str:
     if kind == "extra_forbidden":
         return f"there is no field {quote(path[-1])}. {_instead_of(str(path[-1]), path[:-1])}"
     if kind == "literal_error":
-        return f"{quote(value)} is none of {detail['ctx']['expected'].replace(' or ', ', ')}"
+        return f"{quote(value)} is not one of {detail['ctx']['expected'].replace(' or ', ', ')}"
     if kind == "string_type":
         return f"must be a text, and here is {kind_of(value)}"
     if kind == "list_type":
