@@ -8,20 +8,34 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scripts import embed_api, embed_sources
 from scripts.embed_help import embedded, pages, undocumented
 
 from jobmeter.settings import SETTINGS
+from jobmeter.workflow.directory import RunDirectory
+from jobmeter.workflow.job_environment import recovery_environment
 from tests.container_engines import IMAGE, Engine
 from tests.doc_examples import Example, blocks, examples, mask, shows
+from tests.doc_variables import dictionary_keys, environment_keys, possible_variables
 from tests.running import ROOT, environment, workplace
 from tests.waiting import LONG
 
 README = Path(ROOT, "README.md")
 PAGES = [README, *pages()]
 CONTAINERS = Path(ROOT, "docs", "container.md")
+
+PARTS_OF_VARIABLES = {"JOB_ID", "JOB_NAME", "OUTPUT_DIR", "WORKFLOW_ID"}
+"""`job_environment` puts JOBMETER_ and TORC_ before them."""
+STATES_OF_SLURM = {
+    "BOOT_FAIL", "LAUNCH_FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "REQUEUE_HOLD", "SPECIAL_EXIT", "STAGE_OUT",
+}  # fmt: skip
+CONSTANTS_OF_THE_SYSTEM = {"F_SETPIPE_SZ", "O_PATH", "SC_CLK_TCK", "SC_OPEN_MAX", "SC_PAGE_SIZE"}
+NOT_VARIABLES = PARTS_OF_VARIABLES | STATES_OF_SLURM | CONSTANTS_OF_THE_SYSTEM
+"""Texts of the code that look like names of environment variables."""
 
 
 def having(language: str) -> list[Path]:
@@ -92,14 +106,40 @@ def test_the_folders_of_the_design_are_those_there_are() -> None:
         assert (package / folder).is_dir(), folder
 
 
-def test_every_variable_that_is_read_is_documented() -> None:
-    read: set[str] = set()
-    for path in Path(ROOT, "src").rglob("*.py"):
-        read |= set(re.findall(r"environ(?:\.get\(|\[)\"([A-Z_]+)\"", path.read_text()))
-    read |= {setting.environment for setting in SETTINGS.values() if setting.environment is not None}
-    described = set(re.findall(r"`([A-Z_]{4,})`", Path(ROOT, "docs", "environment.md").read_text()))
-    assert {"JOBMETER_STORE", "XDG_DATA_HOME"} <= read
-    assert read - {"PATH", "PYTHONPATH"} <= described
+def test_every_variable_that_is_read_or_set_is_documented() -> None:
+    names = possible_variables(Path(ROOT, "src"))
+    assert names >= NOT_VARIABLES, "no longer in the code"
+    described = described_variables(Path(ROOT, "docs", "environment.md"))
+    assert set() == names - NOT_VARIABLES - described
+
+
+def test_every_variable_of_a_workflows_jobs_is_documented(tmp_path: Path) -> None:
+    job: Any = SimpleNamespace(name="fit", number=1, input_data=("table",), output_data=())
+    names = set(recovery_environment(RunDirectory(str(tmp_path), "demo", 1), job, attempt=1, exit_code=1))
+    assert {"JOBMETER_JOB_NAME", "TORC_OUTPUT_DIR", "JOBMETER_DATA_DIR"} <= names
+    assert set() == names - described_variables(Path(ROOT, "docs", "environment.md"))
+
+
+def test_every_variable_that_is_documented_is_in_the_code() -> None:
+    composed = {f"{prefix}_{name}" for prefix in ("JOBMETER", "TORC") for name in PARTS_OF_VARIABLES}
+    elsewhere = {"NO_COLOR", "JOBMETER_DATA_NAME"}  # Rich reads the first; NAME stands for any name
+    described = described_variables(Path(ROOT, "docs", "environment.md"))
+    assert set() == described - possible_variables(Path(ROOT, "src")) - composed - elsewhere
+
+
+def test_every_variable_that_changes_the_tests_is_in_contributing() -> None:
+    folders = [Path(ROOT, name) for name in ("tests", "benchmarks", "scripts")]
+    read = set().union(*map(environment_keys, folders))
+    # The tests set the others themselves, for programs that they start.
+    given = read - set().union(*map(dictionary_keys, folders)) - possible_variables(Path(ROOT, "src"))
+    assert "JOBMETER_REQUIRE_PARTS" in given
+    assert set() == given - described_variables(Path(ROOT, "CONTRIBUTING.md"))
+
+
+def described_variables(page: Path) -> set[str]:
+    """The variables in the first column of the page's tables."""
+    cells = re.findall(r"^\| (`[^|]*`) \|", page.read_text(), re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([A-Z][A-Z0-9_]+)`", cell)}
 
 
 def test_the_settings_that_are_documented_are_those_there_are() -> None:
