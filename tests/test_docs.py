@@ -209,12 +209,29 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_map_of_the_tests_names_every_part_and_only_folders_that_there_are() -> None:
+def map_of_the_tests() -> list[tuple[str, str]]:
+    """Each row of the map in CONTRIBUTING.md: the part, and where it is tested."""
     text = Path(ROOT, "CONTRIBUTING.md").read_text(encoding="utf-8")
     chart = text[text.index("## Where each part is tested") :]
-    parts = {path.name for path in Path(ROOT, "src/jobmeter").iterdir() if path.is_dir() and path.name[0] != "_"}
-    assert set() == {part for part in parts if f"`{part}/`" not in chart}
-    tests = {path.name for path in Path(ROOT, "tests").iterdir() if path.is_dir() and path.name[0] != "_"}
-    assert tests == set(re.findall(r"`tests/(\w+)[/`]", chart)) & tests
-    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)`", chart)
-    assert [] == [path for path in named if not Path(ROOT, path).exists()]
+    return re.findall(r"^\| (.*?) \| (.*?) \| .* \|$", chart[: chart.index("\n## ", 1)], re.MULTILINE)[1:]
+
+
+def test_the_map_of_the_tests_names_every_part_of_the_source_and_only_those() -> None:
+    source = Path(ROOT, "src", "jobmeter")
+    modules = {path.stem for path in source.glob("*.py") if path.name[0] != "_"}
+    folders = {f"{path.parent.name}/" for path in source.glob("*/__init__.py")}
+    mapped = {part for cell, _ in map_of_the_tests() for part in re.findall(r"`([\w/.*]+)`", cell)}
+    assert set() == (modules | folders) - mapped
+    assert [] == [part for part in mapped - modules if not list(source.glob(part))]
+
+
+def test_the_map_of_the_tests_names_every_folder_of_tests_and_only_tests_that_there_are() -> None:
+    paths = []
+    for cell, where in map_of_the_tests():
+        for path in re.findall(r"`(tests/[^`]+)`", where):
+            names = re.findall(r"`(\w+)`", cell) if "<name>" in path else [""]
+            paths += [path.replace("<name>", name).replace("<command>", "*") for name in names]
+    assert "tests/test_units.py" in paths
+    assert [] == [path for path in paths if not list(Path(ROOT).glob(path))]
+    folders = {path.parent.name for path in Path(ROOT, "tests").glob("*/__init__.py")}
+    assert set() == folders - {path.split("/")[1] for path in paths}
