@@ -22,11 +22,13 @@ from tests.container_engines import IMAGE, Engine
 from tests.doc_examples import Example, blocks, examples, mask, shows
 from tests.doc_variables import dictionary_keys, environment_keys, possible_variables
 from tests.running import ROOT, environment, workplace
+from tests.test_network import need_slirp
 from tests.waiting import LONG
 
 README = Path(ROOT, "README.md")
 PAGES = [README, *pages()]
 CONTAINERS = Path(ROOT, "docs", "container.md")
+NETWORK = Path(ROOT, "docs", "network.md")
 
 PARTS_OF_VARIABLES = {"JOB_ID", "JOB_NAME", "OUTPUT_DIR", "WORKFLOW_ID"}
 """`job_environment` puts JOBMETER_ and TORC_ before them."""
@@ -148,7 +150,7 @@ def test_the_settings_that_are_documented_are_those_there_are() -> None:
     assert table == {name: f"`{each.environment}`" if each.environment else "" for name, each in SETTINGS.items()}
 
 
-@pytest.mark.parametrize("page", [page for page in having("console") if page != CONTAINERS], ids=named)
+@pytest.mark.parametrize("page", [page for page in having("console") if page not in (CONTAINERS, NETWORK)], ids=named)
 def test_examples_print_what_they_show(page: Path, sandbox: tuple[str, dict[str, str]]) -> None:
     run_examples(page, *sandbox)
 
@@ -162,10 +164,26 @@ def test_examples_with_containers_print_what_they_show(docker: Engine, sandbox: 
     run_examples(CONTAINERS, folder, {**where, "HOME": folder, "PATH": settings["PATH"]})
 
 
+def test_examples_with_a_network_print_what_they_show(sandbox: tuple[str, dict[str, str]]) -> None:
+    """With a `sudo` that is not needed: root runs this test."""
+    need_slirp()
+    folder, settings = sandbox
+    Path(folder, "bin", "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+    os.chmod(f"{folder}/bin/sudo", 0o755)
+    run_examples(NETWORK, folder, settings)
+
+
+def shell_words(example: Example) -> list[str]:
+    """What runs an example; on a terminal, that of script(1)."""
+    if not example.columns:
+        return ["bash", "-c", example.command]
+    return ["script", "-qec", f"stty cols {example.columns}; {example.command}", "/dev/null"]
+
+
 def run_examples(page: Path, folder: str, settings: dict[str, str]) -> None:
     for example in examples(page):
         done = subprocess.run(
-            ["bash", "-c", example.command],
+            shell_words(example),
             cwd=folder,
             env=settings,
             stdout=subprocess.PIPE,
@@ -195,6 +213,13 @@ def test_python_that_is_shown_works(page: Path, sandbox: tuple[str, dict[str, st
             timeout=LONG,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_every_transcript_is_an_example_that_is_run_unless_it_needs_a_gpu() -> None:
+    shown = {
+        page.name for page in PAGES for block in blocks(page, "text") + blocks(page, "") if block.text.startswith("$ ")
+    }
+    assert {"gpu.md"} == shown
 
 
 def test_every_page_of_a_command_shows_an_example_with_its_output() -> None:
