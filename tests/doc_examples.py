@@ -3,7 +3,8 @@
 In a block, `$ COMMAND` may be followed by the output it prints. An example without output is only run. A line `…`
 stands for any lines. Figures, ids, times, paths, sources and qualities differ between machines and are masked: words
 and layout count. The exit code is 0; another one is shown by `$ echo $?` after the command, or for the last command of
-a block by `<!-- exit: N -->` before the block.
+a block by `<!-- exit: N -->` before the block. Commands of a block after `<!-- columns: N -->` are run on a terminal
+of that width, all others with a pipe.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ANY_LINES = "…"
-_FENCED = re.compile(r"(?:^<!-- exit: (\d+) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(
+    r"(?:^<!-- exit: (\d+) -->\n)?(?:^<!-- columns: (\d+) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 _EXIT_CODE = "echo $?"
 
 
@@ -24,6 +27,7 @@ class Example(NamedTuple):
     command: str
     output: list[str]
     exit_code: int = 0
+    columns: int = 0  # of the terminal that it is run on; 0: its output is a pipe
 
 
 class Block(NamedTuple):
@@ -32,18 +36,21 @@ class Block(NamedTuple):
     language: str
     text: str
     exit_code: int
+    columns: int
 
 
 def blocks(page: Path, language: str) -> list[Block]:
     """The blocks of a page that are in a language."""
-    found = (Block(name, text, int(code or 0)) for code, name, text in _FENCED.findall(page.read_text()))
+    fenced = _FENCED.findall(page.read_text())
+    found = (Block(name, text, int(code or 0), int(columns or 0)) for code, columns, name, text in fenced)
     return [block for block in found if block.language == language]
 
 
 def examples(page: Path) -> Iterator[Example]:
     """The examples of a page, in order."""
     for block in blocks(page, "console"):
-        yield from parse_block(block.text, block.exit_code)
+        for example in parse_block(block.text, block.exit_code):
+            yield example._replace(columns=block.columns)
 
 
 def parse_block(text: str, exit_code: int = 0) -> list[Example]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jobmeter.byte_text import as_represented, bytes_to_text, json_text, to_bytes, to_path, to_text, without_surrogates
+from tests.parts import need_module
 from tests.running import environment
 from tests.waiting import LONG
 
@@ -190,7 +191,7 @@ def test_every_export_holds_it(place: Place) -> None:
 
 
 def test_parquet_holds_it(place: Place) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = need_module("pyarrow.parquet")
     place.run("export", "-o", RAW + b".parquet", RAW)
     with open(place.folder + b"/" + RAW + b".parquet", "rb") as file:
         assert [TEXT] == parquet.read_table(file)["name"].to_pylist()
@@ -199,7 +200,7 @@ def test_parquet_holds_it(place: Place) -> None:
 @pytest.mark.parametrize("form", ["html", "svg", "png"])
 def test_plots_of_it_are_written(place: Place, form: str) -> None:
     if form != "html":
-        pytest.importorskip("matplotlib")
+        need_module("matplotlib")
     (path,) = place.json("plot", "--json", "--format", form, "-o", RAW, RAW)["files"]
     assert os.path.getsize(os.path.join(place.folder, to_bytes(path))) > 0
 

@@ -16,8 +16,8 @@ from jobmeter.settings import SETTINGS
 from tests.running import ROOT
 
 WORDS = {
-    "half": 0.5, "a": 1, "an": 1, "one": 1, "once": 1, "twice": 2, "two": 2, "four": 4, "five": 5, "ten": 10,
-    "Ten": 10, "thirty": 30, "thousand": 1000,
+    "half": 0.5, "a": 1, "an": 1, "one": 1, "once": 1, "twice": 2, "two": 2, "four": 4, "five": 5,
+    "eight": 8, "ten": 10, "Ten": 10, "thirty": 30, "thousand": 1000,
 }  # fmt: skip
 MIB = 2.0**20
 
@@ -99,6 +99,11 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
         (r"reports over (\S+) % and \S+ ms more is taken", constant("analyse.headline", "_MORE", above_one)),
         (r"reports over \S+ % and (\S+) ms more is taken", constant("analyse.headline", "TICK", milli)),
         (r"more is taken \(rusage: (\S+) ms", constant("analyse.headline", "_RUSAGE_LAG", milli)),
+        (r"would be over (\S+) % too high is not used", constant("collectors.proc_memory", "_MOST_INFLATED", percent)),
+        (r"A sample waits for it for (\S+) ms", constant("collectors.nvml", "_DEADLINE", milli)),
+        (r"A new high is one by (\S+) %;", constant("collectors.proc_peaks", "_HIGHER", above_one)),
+        (r"the (\S+) largest processes are noted", constant("collectors.proc_peaks", "_MOST_PROCESSES")),
+        (r"One that is open after (\S+) ms becomes a session", constant("session.open_blocks", "_YOUNG", milli)),
     ),
     "check.md": (
         (r"over-use \((\S+) % above the request", constant("analyse.overuse", "LEAST_OVER")),
@@ -159,6 +164,10 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
         (r"where that is over (\S+) % it says", constant("analyse.headline", "_AGREE", above_one)),
         (r"a hypervisor stole less than (\S+) % of it", constant("analyse.headline", "_AGREE", above_one)),
         (r"confirm one of the two above within (\S+) %", constant("analyse.headline", "_AGREE", above_one)),
+        (
+            r"was seen to use more than (\S+) % of it",
+            constant("collectors.proc_escapes", "_MOST_OF_OTHER_USERS", percent),
+        ),
         (r"used no more, within (\S+) % and", constant("analyse.headline", "_UNEXPLAINED", percent)),
         (r"used no more, within \S+ % and (\S+) ms", constant("analyse.headline", "_UNEXPLAINED_SECONDS", milli)),
     ),

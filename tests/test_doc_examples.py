@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.doc_examples import Example, mask, parse_block, shows
+from tests.doc_examples import Example, examples, mask, parse_block, shows
 
 
 def test_output_belongs_to_the_command_above_it() -> None:
@@ -75,3 +77,9 @@ def test_waste_that_only_a_slow_machine_reports_does_not_count() -> None:
     assert shows(["All stayed below"], printed)
     assert not shows(["All stayed below"], ["All stayed below", "", "1 job failed"])
     assert shows(["id  cpu", "ab  1 s  2 s"], ["id  cpu", "ab  1 s   2 s"])
+
+
+def test_the_width_of_a_terminal_is_that_of_its_block(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ a\n```\n\n<!-- columns: 80 -->\n```console\n$ b\n$ c\n```\n")
+    assert [("a", 0), ("b", 80), ("c", 80)] == [(example.command, example.columns) for example in examples(page)]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.parts import need_module
 from tests.running import environment
 
 # In a process of its own: modules read the table when they are imported.
@@ -100,7 +101,7 @@ def test_exports_have_it_as_a_whole_number(jobmeter: Commands) -> None:
     (row,) = csv.DictReader(io.StringIO(jobmeter("export", "threads")))
     assert "4" == row["threads_peak"]
     assert 4 == json.loads(jobmeter("export", "threads", "--format", "jsonl"))["threads_peak"]
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = need_module("pyarrow.parquet")
     jobmeter("export", "-o", "runs.parquet")
     schema = parquet.read_table(jobmeter.folder / "runs.parquet").schema
     assert "int64" == str(schema.field("threads_peak").type)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parts import missing
 from tests.running import NOBODY, workplace
 from tests.several_users import ANOTHER, jobmeter_of
 
@@ -82,7 +83,7 @@ def test_an_older_store_is_no_more_open_than_the_umask_says() -> None:
 @pytest.fixture
 def group() -> grp.struct_group:
     if GROUP is None:
-        pytest.skip("there is no group that nobody is a member of")
+        missing("there is no group that nobody is a member of")
     return GROUP
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.packages import install
 from tests.running import ROOT, environment
 from tests.waiting import LONG
 
@@ -70,6 +71,27 @@ def test_every_recipe_of_the_page_is_followed_here() -> None:
     assert followed == {name for name, _, _ in STEP.findall(PAGE)}
 
 
+def test_the_table_of_files_touched_has_every_recipe_and_each_row_is_shown_by_something() -> None:
+    text = Path(ROOT, "docs", "design.md").read_text()
+    table = text[text.index("## Files touched to add something") :]
+    rows = re.findall(r"^\| (an? .*?) \|.*\| (.*) \|$", table[: table.index("\n## ", 1)], re.MULTILINE)
+    shown = {thing: set(re.findall(r"architecture\.md#([\w-]+)", where)) for thing, where in rows}
+    headings = {f"add-{thing.replace(' ', '-')}": thing for thing in shown}
+    sections = re.split(r"^## ", PAGE, flags=re.MULTILINE)
+    followed = {_anchor(section): section for section in sections if "<!-- recipe: " in section}
+    assert set(followed) == set().union(*shown.values())
+    assert [] == [thing for anchor, thing in headings.items() if anchor in followed and shown[thing] != {anchor}]
+    for thing, where in rows:
+        files = re.findall(r"`(tests/[\w/]+\.py)`", where)
+        assert shown[thing] or files, thing
+        assert [] == [file for file in files if not Path(ROOT, file).exists()]
+
+
+def _anchor(section: str) -> str:
+    """The anchor of a section, which begins with its heading."""
+    return section.splitlines()[0].lower().replace(" ", "-")
+
+
 def test_a_measurement_is_one_file(source: Path, jobmeter: Jobmeter) -> None:
     assert 1 == len(set(follow("measurement", source)))
     jobmeter("run", "--measurements", "host_tasks", "--report", "record.json", "--quiet", "--", "sleep", "0.1")
@@ -114,3 +136,31 @@ def test_a_size_format_is_one_file(source: Path, jobmeter: Jobmeter) -> None:
     assert 1 == len(set(follow("size", source)))
     jobmeter("run", "--quiet", "--name", "nap", "--memory", "1g", "--", "sleep", "0.1")
     assert "#PBS -l mem=" in jobmeter("size", "nap", "--format", "pbs")
+
+
+TURNS = """
+name: turns
+jobs:
+  - {name: "turn_{i}", command: "mkdir busy && sleep 0.05 && rmdir busy && echo turn >>log", parameters: {i: "1:4"}}
+  - {name: last, command: "echo last >>log", depends_on: "turn_*"}
+"""
+"""Jobs that fail if another one runs beside them."""
+
+
+def test_an_engine_is_one_file_and_one_line(source: Path, jobmeter: Jobmeter) -> None:
+    assert 2 == len(set(follow("engine", source)))
+    run_on_the_serial_engine(jobmeter, source.parent)
+
+
+def test_the_same_engine_works_in_a_package_of_its_own(source: Path, jobmeter: Jobmeter) -> None:
+    (code,) = (block for name, step, block in STEP.findall(PAGE) if name == "engine" and step.startswith("file "))
+    install(source, "jobs-in-turn", code, serial="SerialEngine")
+    run_on_the_serial_engine(jobmeter, source.parent)
+
+
+def run_on_the_serial_engine(jobmeter: Jobmeter, folder: Path) -> None:
+    (folder / "spec.yaml").write_text(TURNS)
+    jobmeter("workflow", "run", "spec.yaml", "--engine", "serial", "--cpus", "4", "--quiet")
+    assert ["turn"] * 4 + ["last"] == (folder / "log").read_text().split()
+    results = json.loads(jobmeter("workflow", "results", "--json"))["results"]
+    assert ["completed"] * 5 == [result["status"] for result in results]

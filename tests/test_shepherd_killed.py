@@ -202,10 +202,9 @@ def test_killed_while_orphans_are_waited_for_they_are_still_waited_for() -> None
     script = "(sh -c 'echo $$ >>pids; while [ ! -e end ]; do sleep 0.01; done' & ) ; exit 5"
     job = Started(["sh", "-c", script], "--orphans", "wait")
     (pid,) = job.pids(1)
-    wait_for(lambda: parent_of(pid) == job.shepherd(), "the orphan to be the shepherd's")
-    time.sleep(0.2)
+    wait_for(lambda: children_of(job.shepherd()) == [pid], "the orphan alone to be left below the shepherd")
     job.kill_shepherd()
-    time.sleep(0.2)
+    time.sleep(0.2)  # it does not end
     assert job.process.poll() is None
     Path(job.folder, "end").touch()
     code, record, _ = job.end()
@@ -223,10 +222,10 @@ def test_killed_together_with_its_job_the_record_says_that_the_job_was_killed() 
 
 def test_one_that_is_stopped_and_goes_on_changes_nothing() -> None:
     job = Started(["sh", "-c", "echo $$ >pids; sleep 0.3; exit 6"])
-    job.pids(1)
+    (pid,) = job.pids(1)
     shepherd = job.shepherd()
     os.kill(shepherd, signal.SIGSTOP)
-    time.sleep(0.5)
+    wait_for(lambda: not lives(pid), "the job to end")
     os.kill(shepherd, signal.SIGCONT)
     code, record, _ = job.end()
     assert (6, None) == (code, record["provenance"].get("shepherd_killed"))

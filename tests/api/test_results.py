@@ -13,6 +13,7 @@ import pytest
 
 import jobmeter
 from jobmeter.errors import UsageError
+from tests.parts import need_module
 from tests.runs import record
 from tests.waiting import LONG, wait_for
 
@@ -73,7 +74,7 @@ def test_a_table_needs_its_package_and_says_which(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
 def test_series_as_a_table(package: str, stored: tuple[Path, jobmeter.Run]) -> None:
-    pytest.importorskip(package)
+    need_module(package)
     table = getattr(stored[1], f"to_{package}")(["proc_rss_total"])
     assert stored[1].series(["proc_rss_total"])["proc_rss_total"] == list(table["proc_rss_total"])
 

@@ -226,7 +226,7 @@ def test_an_empty_store_gives_the_header_alone(tmp_path: Path, capfd: pytest.Cap
 
 
 def test_parquet_holds_what_is_a_list_elsewhere(kept: Kept) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = need_module("pyarrow.parquet")
     run = record("abcd2345", memory_peak_bytes=5)
     run["usage"]["memory_peak_bytes"]["quality"] = "at least"
     keep(kept.location, {**run, "enforced": ["cpus", "memory"]})

@@ -14,6 +14,7 @@ from jobmeter.collectors.tdp import TdpCollector
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import TICKS_PER_SECOND, Machine
 from tests.kernel.test_powercap import zone_files
+from tests.parts import need_root
 from tests.running import NOBODY, jobmeter, meter
 from tests.sysfs import process_line, write_files
 
@@ -83,8 +84,8 @@ def test_without_counters_it_says_so(tmp_path: Path) -> None:
         RaplCollector().check(Machine(sys=str(tmp_path)))
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become another user")
 def test_what_may_not_be_read_is_explained(powered: Powered) -> None:
+    need_root("to become another user")
     for name, _ in ZONES:
         os.chmod(powered.folder / f"sys/class/powercap/{name}/energy_uj", 0o400)
     pid = os.fork()

@@ -12,18 +12,16 @@ import pytest
 
 import jobmeter
 from jobmeter.errors import UsageError
-
-pytest.importorskip("IPython")
+from tests.parts import need_module
 
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Any]:
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell: Any = InteractiveShell.instance()
+    module = need_module("IPython.core.interactiveshell")
+    shell: Any = module.InteractiveShell.instance()
     shell.run_line_magic("load_ext", "jobmeter")
     yield shell
-    InteractiveShell.clear_instance()
+    module.InteractiveShell.clear_instance()
 
 
 def test_a_cell_is_measured_and_its_run_is_shown_and_stored(shell: Any, tmp_path: Path) -> None:

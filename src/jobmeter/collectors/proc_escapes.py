@@ -20,6 +20,8 @@ CGROUP_MEMORY = frozenset(
 _CGROUP_CPU = frozenset(f"cgroup_cpu_{name}" for name in ("seconds", "user_seconds", "system_seconds", "percent"))
 _OUTER_CPU = "cgroup_outer_cpu_seconds"
 _PERF = frozenset(f"perf_{name}" for name in ("cpu_seconds", "page_faults", "ctx_switches", "instructions", "cycles"))
+_MOST_OF_OTHER_USERS = 0.02
+"""The share of the job's CPU time that processes of other users may use before perf counts as incomplete."""
 _BLUR_TICKS = 5
 
 
@@ -76,7 +78,7 @@ class Escapes:
             keys |= _CGROUP_CPU
         if self._outer_membership is not None and self._outer_membership.left:
             keys.add(_OUTER_CPU)
-        if sum(self._other_users_ticks.values()) > 0.02 * cpu_ticks + _BLUR_TICKS:
+        if sum(self._other_users_ticks.values()) > _MOST_OF_OTHER_USERS * cpu_ticks + _BLUR_TICKS:
             keys |= _PERF
         return keys
 
