@@ -29,7 +29,7 @@ sys.stdin.read()
 def a_run(folder: Path, name: str = "mine") -> RunDirectory:
     """A run that is over."""
     directory = new_run(str(folder / "store"), name)
-    directory.keep_plan(plan_of(folder, SPEC.format(name=name)), Capacity(2, None))
+    directory.keep_plan(plan_of(folder, SPEC.format(name=name)), Capacity(2, None), "local")
     directory.release()
     return directory
 

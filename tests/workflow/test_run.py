@@ -42,7 +42,7 @@ def a_run(
     plan = plan_of(place.folder, text)
     directory = new_run(str(place.store), plan.name)
     capacity = Capacity(cpus, 1024 * MIB, gpus)
-    directory.keep_plan(plan, capacity)
+    directory.keep_plan(plan, capacity, place.engine)
     options = RunOptions(str(place.store), capacity, enforce, engine=place.engine)
     return WorkflowRun(plan, directory, options, **{"engine": place.load_engine(), **more})
 

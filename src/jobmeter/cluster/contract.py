@@ -38,7 +38,7 @@ class ClusterReading(NamedTuple):
 
 
 class ClusterSource(Protocol):
-    """Reads a cluster. Constructed with its address; it connects to nothing before `open`."""
+    """Reads a cluster. Constructed with its address, the store and a function for warnings; `open` connects."""
 
     notes: list[str]
     """What cannot be read, and why; each once."""

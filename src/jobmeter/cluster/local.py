@@ -8,7 +8,7 @@ from collections.abc import Callable
 from jobmeter.analyse.cluster.model import Values
 from jobmeter.cluster.contract import ClusterReading, NodeState
 from jobmeter.cluster.node_sampler import NodeSampler
-from jobmeter.errors import StoreError
+from jobmeter.errors import StoreError, UsageError
 from jobmeter.model import Status
 from jobmeter.store import Selection, Store, open_store
 
@@ -22,8 +22,10 @@ _AMOUNTS = (
 class LocalSource:
     """Reads this machine in this process."""
 
-    def __init__(self, store: str | None, warn: Callable[[str], None]) -> None:
-        """Without a store it is not known what running jobs request."""
+    def __init__(self, address: str | None, store: str | None, warn: Callable[[str], None]) -> None:
+        """Without a store it is not known what running jobs request. Raises UsageError if there is an address."""
+        if address is not None:
+            raise UsageError("--address: the local engine has none; it goes with --engine ray")
         self.notes: list[str] = []
         self._location = store
         self._warn = warn

@@ -14,8 +14,8 @@ from jobmeter.analyse.cluster.report import cluster_report
 from jobmeter.analyse.cluster.thresholds import DEFAULT, Thresholds
 from jobmeter.atomic_file import replacing
 from jobmeter.byte_text import json_text
-from jobmeter.cluster import ENGINES
-from jobmeter.cluster.contract import ClusterReading, ClusterSource
+from jobmeter.cluster import load_source
+from jobmeter.cluster.contract import ClusterReading
 from jobmeter.cluster.storage import SampleFile
 from jobmeter.errors import JobmeterError, UsageError
 from jobmeter.record.build import new_run_id
@@ -61,7 +61,7 @@ class ClusterMonitor:
         self._store: str = resolve("store", store)
         self._keep = keep
         self._warn = warn or ignore
-        self._source = _source(engine, address, self._store, self._warn)
+        self._source = load_source(engine, address, self._store, self._warn)
         self._file: SampleFile | None = None
         self._about: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -196,17 +196,3 @@ class ClusterMonitor:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def _source(engine: str, address: str | None, store: str, warn: Warn) -> ClusterSource:
-    if engine == "local":
-        if address is not None:
-            raise UsageError("--address: the local engine has none; it goes with --engine ray")
-        from jobmeter.cluster.local import LocalSource
-
-        return LocalSource(store, warn)
-    if engine == "ray":
-        from jobmeter.cluster.ray_source import RaySource
-
-        return RaySource(address)
-    raise UsageError(f"--engine: a cluster of {engine!r} cannot be watched. There are: {', '.join(ENGINES)}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jobmeter.analyse.cluster.model import Values, Waiting
@@ -43,7 +43,7 @@ class _Reserved(NamedTuple):
 class RaySource:
     """Reads a Ray cluster, without its dashboard."""
 
-    def __init__(self, address: str | None) -> None:
+    def __init__(self, address: str | None, store: str, warn: Callable[[str], None]) -> None:
         self.notes: list[str] = []
         self._address = address
         self._connection: Connection

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobmeter.cluster import ENGINES
+from jobmeter.cluster import SOURCES
 from jobmeter.errors import LaunchError, UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ _STARTED = "echo; exec cat"
 
 def check_watchable(engine: str) -> None:
     """Raise UsageError if the engine has no cluster to watch."""
-    if engine not in ENGINES:
-        raise UsageError(f"--monitor: engine {engine} has no cluster that can be watched. With: {', '.join(ENGINES)}")
+    if engine not in SOURCES:
+        raise UsageError(f"--monitor: engine {engine} has no cluster that can be watched. With: {', '.join(SOURCES)}")
 
 
 class ClusterWatch:

@@ -80,7 +80,7 @@ class RunDirectory:
         self,
         plan: Plan,
         capacity: Capacity,
-        engine: str = "local",
+        engine: str,
         redact: Sequence[str] | None = None,
         engine_options: Mapping[str, str] = {},
     ) -> None:

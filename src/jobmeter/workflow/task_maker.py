@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobmeter.engines import DEFAULT
 from jobmeter.engines.contract import Capacity, Measure, Task
 from jobmeter.model import Requirement
 from jobmeter.session.metrics import FILE
@@ -26,7 +27,7 @@ class RunOptions(NamedTuple):
     capacity: Capacity
     enforce: bool = False
     monitoring: bool = True
-    engine: str = "local"
+    engine: str = DEFAULT
     engine_options: Mapping[str, str] = {}  # those that may be stored
     redact: list[str] | None = None  # what to hide in command lines; None: the default patterns
     label_inputs: bool = False  # label each run with the size of its inputs, from which `size` learns

@@ -9,6 +9,7 @@ from jobmeter.cli.shared.output import warn
 from jobmeter.cli.workflow.options import parse_run_options, workflow_options
 from jobmeter.cli.workflow.remaining import run_remaining
 from jobmeter.cli.workflow.running import run_to_the_end
+from jobmeter.engines import DEFAULT
 from jobmeter.errors import UsageError
 from jobmeter.session.measuring import ignore
 from jobmeter.workflow.service import claim, prepare_run
@@ -48,7 +49,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--dry-run", action="store_true", help="print the plan and start nothing")
     parser.add_argument("--json", action="store_true", help="with --dry-run: print the plan as an object")
-    options = parse_run_options(parser, arguments, default_engine="local")
+    options = parse_run_options(parser, arguments, default_engine=DEFAULT)
     if options.json and not options.dry_run:
         raise UsageError("--json goes with --dry-run. `jobmeter workflow results --json` prints what the jobs used.")
     return options
