@@ -21,7 +21,7 @@ from typing import NamedTuple
 from jobmeter.analyse.resource import MEMORY, RUNTIME
 from jobmeter.analyse.size.need import Need
 from jobmeter.analyse.size.policy import Policy
-from jobmeter.analyse.size.replay import Advised, Largest, Method, Requested, Task, replay
+from jobmeter.analyse.size.replay import Advised, Largest, Method, ReplayedTask, Requested, replay
 
 LEAST_TASKS = 34
 PAST = 0.3
@@ -43,7 +43,7 @@ class Timed:
         self.milliseconds: list[float] = []
         self.learn, self.settle, self.retry, self.update = method.learn, method.settle, method.retry, method.update
 
-    def request(self, task: Task) -> float:
+    def request(self, task: ReplayedTask) -> float:
         start = time.perf_counter()
         amount = self._method.request(task)
         self.milliseconds.append(1000 * (time.perf_counter() - start))
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def read_tasks(path: Path, *, runtime: bool) -> list[Task]:
+def read_tasks(path: Path, *, runtime: bool) -> list[ReplayedTask]:
     """The tasks of processes that have enough of them, each with its need."""
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -85,7 +85,7 @@ def read_tasks(path: Path, *, runtime: bool) -> list[Task]:
     for row in rows:
         processes.setdefault(row["process"], []).append(row)
     return [
-        Task(process, _need(row, runtime=runtime))
+        ReplayedTask(process, _need(row, runtime=runtime))
         for process, tasks in processes.items()
         if len(tasks) >= LEAST_TASKS and all(_number(row, "realtime") for row in tasks)
         for row in tasks
@@ -108,7 +108,9 @@ def _number(row: dict[str, str], column: str) -> float | None:
         return None
 
 
-def score_workflow(tasks: list[Task], seeds: Sequence[int], options: argparse.Namespace) -> dict[str, dict[str, float]]:
+def score_workflow(
+    tasks: list[ReplayedTask], seeds: Sequence[int], options: argparse.Namespace
+) -> dict[str, dict[str, float]]:
     """The mean scores over the seeds, for each method."""
     terms = Policy().terms(RUNTIME if options.runtime else MEMORY)
     methods: dict[str, Callable[[], Method]] = {
@@ -133,14 +135,14 @@ def score_workflow(tasks: list[Task], seeds: Sequence[int], options: argparse.Na
     return results
 
 
-def split(tasks: Iterable[Task], seed: int, past: float) -> tuple[dict[str, list[Need]], list[Task]]:
+def split(tasks: Iterable[ReplayedTask], seed: int, past: float) -> tuple[dict[str, list[Need]], list[ReplayedTask]]:
     """Split the tasks into those that are known at the start, and those to come in a random order."""
     order = random.Random(seed)
-    processes: dict[str, list[Task]] = {}
+    processes: dict[str, list[ReplayedTask]] = {}
     for task in tasks:
         processes.setdefault(task.job, []).append(task)
     known: dict[str, list[Need]] = {}
-    coming: list[Task] = []
+    coming: list[ReplayedTask] = []
     for process, mine in processes.items():
         order.shuffle(mine)
         count = int(past * len(mine))
@@ -150,7 +152,7 @@ def split(tasks: Iterable[Task], seed: int, past: float) -> tuple[dict[str, list
     return known, coming
 
 
-def score(method: Method, known: dict[str, list[Need]], coming: list[Task]) -> Score:
+def score(method: Method, known: dict[str, list[Need]], coming: list[ReplayedTask]) -> Score:
     """What the requests of one method would have wasted."""
     for process, past in known.items():
         method.learn(process, past)

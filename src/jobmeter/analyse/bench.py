@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
-from jobmeter.analyse.compare import MEASURES, Measure
+from jobmeter.analyse.compare import MEASURES, ComparedFigure
 from jobmeter.analyse.permutation import CONFIDENCE
 from jobmeter.analyse.statistics import quantile
 from jobmeter.model import Quality
 
 _SHOWN = ("wall_seconds", "cpu_seconds", "memory_peak_bytes", "read_bytes", "write_bytes")
-BENCH_MEASURES: tuple[Measure, ...] = tuple(measure for measure in MEASURES if measure.key in _SHOWN)
+BENCH_MEASURES: tuple[ComparedFigure, ...] = tuple(measure for measure in MEASURES if measure.key in _SHOWN)
 """The measures reported of each variant."""
 
 _FAR = 5.0

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobmeter.analyse.bench import BenchRun
-from jobmeter.analyse.compare import Difference, Measure, compare
+from jobmeter.analyse.compare import ComparedFigure, Difference, compare
 from jobmeter.analyse.permutation import CONFIDENCE
 
 
@@ -25,7 +25,7 @@ class Judged(NamedTuple):
 
 class NotCompared(NamedTuple):
     variant: str
-    measure: Measure
+    measure: ComparedFigure
     why: str
 
 
@@ -43,7 +43,7 @@ def judge(
     baseline: Mapping[str, Sequence[BenchRun]],
     present: Mapping[str, Sequence[BenchRun]],
     tolerance: float,
-    measures: Sequence[Measure],
+    measures: Sequence[ComparedFigure],
 ) -> BenchVerdict:
     """Compare variants of the same name. A regression is significant, and larger than the tolerance (a share)."""
     differences: list[tuple[str, Difference]] = []

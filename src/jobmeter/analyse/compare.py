@@ -11,7 +11,7 @@ from jobmeter.analyse.permutation import CONFIDENCE, evidence
 from jobmeter.units import text, without_unit
 
 
-class Measure(NamedTuple):
+class ComparedFigure(NamedTuple):
     """A headline figure, and whether more of it is worse."""
 
     key: str
@@ -21,9 +21,9 @@ class Measure(NamedTuple):
 
 
 MEASURES = (
-    Measure("wall_seconds", "wall", "seconds", True),
+    ComparedFigure("wall_seconds", "wall", "seconds", True),
     *(
-        Measure(figure.name, without_unit(figure.name), figure.unit, figure.is_cost)
+        ComparedFigure(figure.name, without_unit(figure.name), figure.unit, figure.is_cost)
         for figure in HEADLINE
         if figure.in_compare
     ),
@@ -33,7 +33,7 @@ MEASURES = (
 class Difference(NamedTuple):
     """One measure of A and of B; for groups, the means."""
 
-    measure: Measure
+    measure: ComparedFigure
     runs: tuple[int, int]
     a: float
     b: float
@@ -67,7 +67,7 @@ def compare(
     a: Sequence[Mapping[str, Any]],
     b: Sequence[Mapping[str, Any]],
     threshold: float = 0.05,
-    measures: Sequence[Measure] = MEASURES,
+    measures: Sequence[ComparedFigure] = MEASURES,
 ) -> list[Difference]:
     """Compare B with A in every measure that runs of both have. A change below the share `threshold` is small."""
     differences = []
@@ -79,7 +79,7 @@ def compare(
     return differences
 
 
-def _difference(measure: Measure, before: list[float], after: list[float], threshold: float) -> Difference:
+def _difference(measure: ComparedFigure, before: list[float], after: list[float], threshold: float) -> Difference:
     a, b = fmean(before), fmean(after)
     ratio = b / a if a > 0 else None
     proof = evidence(before, after)

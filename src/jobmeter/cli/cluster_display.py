@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from jobmeter.analyse.cluster.model import Sample, Values, cluster_values
+from jobmeter.analyse.cluster.model import ClusterSample, Values, cluster_values
 from jobmeter.cli.shared.live_display import LiveDisplay
 from jobmeter.report.cluster.text import amount
 from jobmeter.report.table import styled_lines
@@ -68,7 +68,7 @@ def screen_lines(monitor: ClusterMonitor, width: int, height: int) -> list[Text]
     return lines[: max(height - 1, 1)]
 
 
-def _title(monitor: ClusterMonitor, sample: Sample, whole: Values) -> str:
+def _title(monitor: ClusterMonitor, sample: ClusterSample, whole: Values) -> str:
     nodes = len(sample.nodes)
     minutes, seconds = divmod(int(sample.seconds), 60)
     parts = [f"{monitor.engine}: {nodes} node{'s' * (nodes != 1)}", f"{minutes}:{seconds:02}"]

@@ -87,13 +87,13 @@ def _run(where: str, session: Session) -> Timed:
 
 
 def _report(image: str, command: list[str], bare: list[Timed], contained: list[Timed], *, as_json: bool) -> int:
-    from jobmeter.analyse.compare import MEASURES, Measure, compare
+    from jobmeter.analyse.compare import MEASURES, ComparedFigure, compare
     from jobmeter.analyse.same_source import FIGURES
 
     measures = (
-        Measure("startup_seconds", "startup", "seconds", False),
+        ComparedFigure("startup_seconds", "startup", "seconds", False),
         *(m._replace(worse=False) for m in MEASURES if m.key in ("wall_seconds", *FIGURES)),
-        Measure("whole_seconds", "whole", "seconds", False),
+        ComparedFigure("whole_seconds", "whole", "seconds", False),
     )
     figures = _figures(bare, contained)
     differences = compare(figures.bare, figures.contained, measures=measures)

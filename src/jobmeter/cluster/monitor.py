@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jobmeter.analyse.cluster.findings import cluster_findings
-from jobmeter.analyse.cluster.model import History, Node, Sample
+from jobmeter.analyse.cluster.model import ClusterSample, History, Node
 from jobmeter.analyse.cluster.report import cluster_report
 from jobmeter.analyse.cluster.thresholds import DEFAULT, Thresholds
 from jobmeter.atomic_file import replacing
@@ -95,7 +95,7 @@ class ClusterMonitor:
             self._source.close()
             raise
 
-    def poll(self) -> Sample:
+    def poll(self) -> ClusterSample:
         """Take a sample now, and return it. LaunchError when the cluster is no longer there."""
         with self._lock:
             reading = self._source.read()
@@ -105,7 +105,7 @@ class ClusterMonitor:
             span = seconds - self.history.seconds if self.history.samples else 0.0
             self._follow_nodes(reading, seconds)
             self.history.requests.update(reading.requests)
-            sample = Sample(seconds, span, reading.values, reading.tasks, reading.waiting, reading.cluster)
+            sample = ClusterSample(seconds, span, reading.values, reading.tasks, reading.waiting, reading.cluster)
             self.history.add(sample)
             self.is_idle = reading.is_idle
             if self._file is not None:

@@ -8,7 +8,7 @@ from jobmeter.engines.ray.connection import AUTO, connect, import_ray, open_sock
 from jobmeter.errors import LaunchError, UsageError
 
 
-class Connection:
+class RayConnection:
     """A connection to a cluster. If this program is connected already, that connection is used."""
 
     def __init__(self, address: str | None) -> None:

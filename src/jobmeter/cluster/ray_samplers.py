@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from jobmeter.cluster.node_sampler import NodeFacts, NodeReading
-from jobmeter.cluster.ray_connection import Connection
+from jobmeter.cluster.ray_connection import RayConnection
 from jobmeter.cluster.ray_sampler import JobmeterSampler
 
 _ANSWER = 2.0
@@ -34,7 +34,7 @@ class Sampled(NamedTuple):
 class Samplers:
     """Starts, reads and ends the samplers."""
 
-    def __init__(self, connection: Connection, notes: list[str]) -> None:
+    def __init__(self, connection: RayConnection, notes: list[str]) -> None:
         self._connection = connection
         self._notes = notes
         self._samplers: dict[str, _Sampler] = {}

@@ -10,7 +10,7 @@ from jobmeter.analyse.cluster.model import Values, Waiting
 from jobmeter.cluster.contract import ClusterReading, LostNode, NodeState
 from jobmeter.cluster.node_sampler import NodeReading
 from jobmeter.cluster.ray_capacity import SampledNode, capacities
-from jobmeter.cluster.ray_connection import Connection
+from jobmeter.cluster.ray_connection import RayConnection
 from jobmeter.cluster.ray_sampler import JobmeterSampler
 from jobmeter.cluster.ray_samplers import Samplers
 from jobmeter.cluster.ray_tasks import TaskNames, TaskTable, resource_values, task_of, task_table
@@ -46,14 +46,14 @@ class RaySource:
     def __init__(self, address: str | None, store: str, warn: Callable[[str], None]) -> None:
         self.notes: list[str] = []
         self._address = address
-        self._connection: Connection
+        self._connection: RayConnection
         self._samplers: Samplers
         self._names = TaskNames(self._read_tasks)
         self._last_names: dict[tuple[str, int], str] = {}  # (node, pid) → the task that it ran last
         self._alive: set[str] = set()
 
     def open(self) -> str:
-        self._connection = Connection(self._address)
+        self._connection = RayConnection(self._address)
         self._samplers = Samplers(self._connection, self.notes)
         if not self._connection.has_dashboard:
             self.notes.append("the dashboard of this cluster is off; everything is read without it")

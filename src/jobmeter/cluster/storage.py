@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jobmeter.analyse.cluster.model import History, Node, Sample, Waiting
+from jobmeter.analyse.cluster.model import ClusterSample, History, Node, Waiting
 from jobmeter.byte_text import json_text
 from jobmeter.errors import StoreError, UsageError
 from jobmeter.journal.lines import open_journal, parse_line, read_lines
@@ -50,7 +50,7 @@ class SampleFile:
             raise StoreError(f"{error.filename}: {error.strerror}") from None
         self._write()
 
-    def add(self, history: History, sample: Sample) -> None:
+    def add(self, history: History, sample: ClusterSample) -> None:
         """Write a sample, after the lines that are needed to read it."""
         nodes = {name: node for name, node in history.nodes.items() if self._nodes.get(name) != node}
         lines: list[Any] = [{"node": _without_none(node._asdict())} for node in nodes.values()]
@@ -202,7 +202,7 @@ def _take(entry: dict[str, Any], about: dict[str, Any], history: History, column
         at, span = _amount(entry["at"]), _amount(entry["span"])
         if span < 0 or at < history.seconds:
             raise ValueError("samples come one after the other")
-        history.add(Sample(at, span, groups["n"], groups["t"], waiting, cluster))
+        history.add(ClusterSample(at, span, groups["n"], groups["t"], waiting, cluster))
 
 
 def _node(*, joined: float, left: float | None = None, lost: str | None = None, **words: str) -> Node:

@@ -6,7 +6,7 @@ from jobmeter.collectors.allowance import Allowance
 from jobmeter.collectors.contract import Ending, Moment, Readings, Target
 from jobmeter.errors import NoData
 from jobmeter.kernel.machine import Machine
-from jobmeter.kernel.sock_diag import Connection, read_connections, socket_inodes
+from jobmeter.kernel.sock_diag import TcpConnection, read_connections, socket_inodes
 from jobmeter.kernel.tree import Tree
 from jobmeter.model import Across, Kind, Measurement, Quality
 
@@ -47,8 +47,8 @@ class TcpSource:
         self._machine = target.machine
         self._tree = Tree(self._machine, target.root, None if target.root_is_job else target.main)
         self._allowance = Allowance(share=0.01, at_first=0.01)
-        self._last: dict[int, Connection] = {}  # by inode: new sockets get new numbers
-        self._before: dict[int, Connection] = {}
+        self._last: dict[int, TcpConnection] = {}  # by inode: new sockets get new numbers
+        self._before: dict[int, TcpConnection] = {}
         if target.root_is_job:
             self._update_connections()
             self._before = dict(self._last)

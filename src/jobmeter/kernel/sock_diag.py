@@ -20,7 +20,7 @@ _ATTRIBUTE = struct.Struct("=HH")
 _BYTES = struct.Struct("=120xQQ")  # of tcp_info: bytes_acked, bytes_received; Linux 4.1
 
 
-class Connection(NamedTuple):
+class TcpConnection(NamedTuple):
     """One TCP socket."""
 
     inode: int
@@ -28,9 +28,9 @@ class Connection(NamedTuple):
     sent: int  # sent, and acknowledged by the peer
 
 
-def read_connections() -> list[Connection]:
+def read_connections() -> list[TcpConnection]:
     """The connections of all users. Raises OSError if the kernel does not list them."""
-    found: list[Connection] = []
+    found: list[TcpConnection] = []
     for family in (socket.AF_INET, socket.AF_INET6):
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as netlink:
             body = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0xFFFFFFFF)
@@ -66,7 +66,7 @@ def ends_the_list(content: bytes) -> bool:
     return not content
 
 
-def parse_connections(content: bytes) -> list[Connection]:
+def parse_connections(content: bytes) -> list[TcpConnection]:
     """The connections of an answer that have counters; a listening socket has none."""
     found = []
     for kind, body in _messages(content):
@@ -79,7 +79,7 @@ def parse_connections(content: bytes) -> list[Connection]:
             if name == _INET_DIAG_INFO and length >= _ATTRIBUTE.size + _BYTES.size:
                 sent, received = _BYTES.unpack_from(body, at + _ATTRIBUTE.size)
                 # The kernel counts the SYN as a byte that was acknowledged.
-                found.append(Connection(inode, received, max(sent - 1, 0)))
+                found.append(TcpConnection(inode, received, max(sent - 1, 0)))
             at += max((length + 3) & ~3, _ATTRIBUTE.size)
     return found
 

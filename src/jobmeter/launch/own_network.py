@@ -57,7 +57,7 @@ def in_new_network(make: Callable[[], Made]) -> Made:
     return made[0]
 
 
-class Connection:
+class SlirpConnection:
     """The program that connects a namespace with the network of the machine."""
 
     def __init__(self, pid: int) -> None:

@@ -26,7 +26,7 @@ from jobmeter.working_directory import present_directory
 
 if TYPE_CHECKING:
     from jobmeter.launch.members import Members
-    from jobmeter.launch.own_network import Connection
+    from jobmeter.launch.own_network import SlirpConnection
 
 ORPHANS = ("leave", "wait", "end")
 
@@ -69,7 +69,7 @@ class LaunchedCommand:
         self._is_launched = False
         self._supervisor: Supervisor | None = None
         self._group: JobGroup | None = None
-        self._connection: Connection | None = None  # of the job's own network to that of the machine
+        self._connection: SlirpConnection | None = None  # of the job's own network to that of the machine
         self._running = threading.Event()
         self._cancelled = False
 
@@ -102,11 +102,11 @@ class LaunchedCommand:
 
     def _connected(self) -> LaunchedJob:
         """Start the job in a network namespace of its own, and connect that to the network of the machine."""
-        from jobmeter.launch.own_network import Connection, in_new_network  # late: few runs need it
+        from jobmeter.launch.own_network import SlirpConnection, in_new_network  # late: few runs need it
 
         launched = in_new_network(self._spawn)
         try:
-            self._connection = Connection(launched.main)
+            self._connection = SlirpConnection(launched.main)
         except BaseException:
             launched.close()
             raise

@@ -11,7 +11,7 @@ from jobmeter.analyse.resource import CPU, MEMORY, RUNTIME, Resource
 from jobmeter.errors import JobmeterError
 from jobmeter.links import open_output
 from jobmeter.model import Status
-from jobmeter.report.workflow.job_entry import AttemptEntry, JobEntry, Load, Usage, WorkflowReport
+from jobmeter.report.workflow.job_entry import AttemptEntry, JobEntry, Load, ResourceUsage, WorkflowReport
 from jobmeter.times import parse_moment
 from jobmeter.units import share_text, text
 from jobmeter.workflow.attempts import Attempt, latest, of_row
@@ -139,14 +139,14 @@ def _job_entry(
     )  # fmt: skip
 
 
-def _usage(row: dict[str, object], resource: Resource, over: Verdict | None) -> Usage:
+def _usage(row: dict[str, object], resource: Resource, over: Verdict | None) -> ResourceUsage:
     requested = row.get(resource.requested)
     mean = row.get(_MEAN[resource.key]) if resource.key in _MEAN else None
     used = used_amount(row, resource) if row else None
     words = ""
     if over is not None:
         words = over.cause or f"{over.percent:.0f} % more than requested"
-    return Usage(
+    return ResourceUsage(
         resource.unit,
         None if requested is None else float(requested) * resource.each,  # type: ignore[arg-type]
         used,

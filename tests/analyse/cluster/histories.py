@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobmeter.analyse.cluster.model import History, Node, Sample, Waiting
+from jobmeter.analyse.cluster.model import ClusterSample, History, Node, Waiting
 
 GIB = 2.0**30
 
@@ -34,7 +34,7 @@ def history(
     for at, sample in enumerate(samples):
         task = tasks[at] if tasks else {}
         wait = waiting[at] if waiting else ()
-        made.add(Sample(at * interval, interval if at else 0.0, sample, task, wait))
+        made.add(ClusterSample(at * interval, interval if at else 0.0, sample, task, wait))
     return made
 
 

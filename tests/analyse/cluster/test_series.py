@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobmeter.analyse.cluster.model import History, Node, Sample, cluster_values
+from jobmeter.analyse.cluster.model import ClusterSample, History, Node, cluster_values
 from jobmeter.analyse.cluster.series import Point, RunningStat, Spell, lasting, spells
 
 
@@ -49,7 +49,7 @@ def test_a_sample_that_stands_for_no_time_makes_no_spell() -> None:
 def test_what_nodes_of_one_machine_share_counts_once() -> None:
     nodes = {name: Node(name, name, "one", "processes", 0.0) for name in "ab"} | {"c": Node("c", "c", "two", "m", 0.0)}
     each = {"load1": 3.0, "used_cpus": 1.0, "cpu_pressure_percent": 7.0}
-    sample = Sample(0.0, 0.0, {"a": each, "b": each, "c": each | {"cpu_pressure_percent": 9.0}})
+    sample = ClusterSample(0.0, 0.0, {"a": each, "b": each, "c": each | {"cpu_pressure_percent": 9.0}})
     assert {
         "load1": 6.0, "used_cpus": 3.0, "cpu_pressure_percent": 9.0, "nodes": 3.0, "tasks_pending": 0.0,
     } == cluster_values(sample, nodes)  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_monitor_of_weeks_has_bounded_memory_and_exact_figures() -> None:
     history = History()
     for second in range(9000):
         values = {} if second == 0 else {"used_cpus": 8.0 if second == 5000 else 1.0}
-        history.add(Sample(float(second), float(second > 0), {"n": values}))
+        history.add(ClusterSample(float(second), float(second > 0), {"n": values}))
     stat = history.node_stats["n"]["used_cpus"]
     assert (9000, 8.0, 8999.0) == (history.sample_count, stat.peak, stat.seconds)
     assert 1.0 + 7 / 8999 == pytest.approx(stat.mean)

@@ -10,7 +10,7 @@ import pytest
 
 from jobmeter.analyse.size.need import Need
 from jobmeter.analyse.size.pool import Terms
-from jobmeter.analyse.size.replay import Advised, Task, replay
+from jobmeter.analyse.size.replay import Advised, ReplayedTask, replay
 
 PAST, COMING = 100, 400
 NEAR = 1.5
@@ -64,7 +64,7 @@ def replayed(law: Law, seed: int, past: int = PAST) -> tuple[float, float, list[
     method.learn("job", needs[:past])
     method.settle()
     coming = needs[PAST:]
-    steps = replay(method, [Task("job", need) for need in coming])
+    steps = replay(method, [ReplayedTask("job", need) for need in coming])
     held = sum(step.wasted for step in steps) + sum(need.amount * need.seconds for need in coming)
     return held, sum(step.failed for step in steps) / len(coming), coming
 
@@ -99,7 +99,7 @@ def test_few_runs_are_enough_to_be_near(law: Law, runs: int) -> None:
     method.learn("job", needs)
     method.settle()
     coming = [Need(amount, {"bytes": size}) for size, amount in (law(chance, number) for number in range(50))]
-    requests = [method.request(Task("job", need)) for need in coming]
+    requests = [method.request(ReplayedTask("job", need)) for need in coming]
     assert all(request <= NEAR * 4.4 * GB for request in requests)
     assert sum(request < need.amount for request, need in zip(requests, coming)) <= 1
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from jobmeter.report.workflow.job_entry import AttemptEntry, JobEntry, Usage
+from jobmeter.report.workflow.job_entry import AttemptEntry, JobEntry, ResourceUsage
 from jobmeter.report.workflow.job_table import table_html
 from jobmeter.report.workflow.timeline import Bar, lanes, timeline_html
 
-NOTHING = Usage("bytes", None, None, None, False, "")
+NOTHING = ResourceUsage("bytes", None, None, None, False, "")
 
 
 def job(number: int, *spans: tuple[float, float], critical: bool = False, name: str = "", over: str = "") -> JobEntry:
@@ -19,7 +19,7 @@ def job(number: int, *spans: tuple[float, float], critical: bool = False, name: 
         AttemptEntry(f"run{number}{n}", n, "completed", "completed", begin, seconds)
         for n, (begin, seconds) in enumerate(spans, start=1)
     )
-    memory = Usage("bytes", 2.0**30, 2.0**31, 2.0**29, False, over) if over else NOTHING
+    memory = ResourceUsage("bytes", 2.0**30, 2.0**31, 2.0**29, False, over) if over else NOTHING
     return JobEntry(
         number, name or f"job{number}", "step", "completed", "", "true", attempts, NOTHING, memory, NOTHING, critical
     )

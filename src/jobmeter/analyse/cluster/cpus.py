@@ -9,7 +9,7 @@ from jobmeter.analyse.cluster.finding import CLUSTER, ClusterFinding
 from jobmeter.analyse.cluster.model import History
 from jobmeter.analyse.cluster.series import held_for, lasting
 from jobmeter.analyse.cluster.shares import (
-    Moment,
+    ClusterMoment,
     cluster_moments,
     cpu_demand,
     cpu_share,
@@ -45,7 +45,7 @@ def cpu_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
     ]
 
 
-def _bound(moments: Sequence[Moment], subject: str, limits: Thresholds) -> list[ClusterFinding]:
+def _bound(moments: Sequence[ClusterMoment], subject: str, limits: Thresholds) -> list[ClusterFinding]:
     found = lasting(points(moments, lambda each: (cpu_share(each.values) or 0.0) >= limits.high), limits.seconds)
     if not found:
         return []
@@ -87,7 +87,7 @@ def over_reserved(history: History, limits: Thresholds) -> list[ClusterFinding]:
     return named or [_unnamed(during, seconds)]
 
 
-def _is_idle(moment: Moment, limits: Thresholds) -> bool:
+def _is_idle(moment: ClusterMoment, limits: Thresholds) -> bool:
     """Whether nearly all CPUs are reserved, and tasks neither use most of them nor wait for CPUs."""
     reserved = share(moment.values, "reserved_cpus", "total_cpus")
     used = _task_demand(moment)
@@ -99,7 +99,7 @@ def _is_idle(moment: Moment, limits: Thresholds) -> bool:
     )
 
 
-def _task_demand(moment: Moment) -> float | None:
+def _task_demand(moment: ClusterMoment) -> float | None:
     """CPUs that tasks use or are ready to use; of all processes, if the usage of tasks is not known.
 
     None if a task ran for which it is not known whether it waited for CPUs.
@@ -113,9 +113,9 @@ def _task_demand(moment: Moment) -> float | None:
 
 
 def _by_name(
-    name: str, reserved: float, during: Sequence[Moment], seconds: float, limits: Thresholds
+    name: str, reserved: float, during: Sequence[ClusterMoment], seconds: float, limits: Thresholds
 ) -> list[ClusterFinding]:
-    def each(moment: Moment) -> float | None:
+    def each(moment: ClusterMoment) -> float | None:
         task = moment.tasks.get(name, {})
         if not task.get("running") or "used_cpus" not in task or "waited_cpus" not in task:
             return None
@@ -146,7 +146,7 @@ def _by_name(
     ]
 
 
-def _unnamed(during: Sequence[Moment], seconds: float) -> ClusterFinding:
+def _unnamed(during: Sequence[ClusterMoment], seconds: float) -> ClusterFinding:
     reserved = mean(during, lambda moment: moment.values.get("reserved_cpus")) or 0.0
     used = mean(during, _task_demand) or 0.0
     waiting = round(mean(during, waiting_count) or 0.0)

@@ -7,7 +7,7 @@ import math
 from jobmeter.analyse.cluster.finding import CLUSTER, ClusterFinding
 from jobmeter.analyse.cluster.model import History
 from jobmeter.analyse.cluster.series import held_for, lasting
-from jobmeter.analyse.cluster.shares import Moment, cluster_moments, mean, points, share, within
+from jobmeter.analyse.cluster.shares import ClusterMoment, cluster_moments, mean, points, share, within
 from jobmeter.analyse.cluster.thresholds import Thresholds
 from jobmeter.units import share_text, text
 
@@ -42,7 +42,7 @@ def idle_gpu(history: History, limits: Thresholds) -> list[ClusterFinding]:
     """A finding if GPUs were reserved and hardly used, for long enough."""
     moments = cluster_moments(history)
 
-    def is_idle(moment: Moment) -> bool:
+    def is_idle(moment: ClusterMoment) -> bool:
         reserved, used = moment.values.get("reserved_gpus", 0.0), moment.values.get("used_gpus")
         return reserved > 0 and used is not None and used <= limits.low * reserved
 
@@ -70,7 +70,7 @@ def idle_gpu(history: History, limits: Thresholds) -> list[ClusterFinding]:
     ]
 
 
-def _waiting_gpus(moment: Moment) -> float:
+def _waiting_gpus(moment: ClusterMoment) -> float:
     return sum(each.request.get("gpus", 0.0) * each.tasks for each in moment.waiting)
 
 

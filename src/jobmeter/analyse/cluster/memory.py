@@ -9,7 +9,7 @@ from itertools import pairwise
 from jobmeter.analyse.cluster.finding import ClusterFinding
 from jobmeter.analyse.cluster.model import History, Node
 from jobmeter.analyse.cluster.series import held_for, lasting
-from jobmeter.analyse.cluster.shares import Moment, mean, node_moments, points, share, within
+from jobmeter.analyse.cluster.shares import ClusterMoment, mean, node_moments, points, share, within
 from jobmeter.analyse.cluster.thresholds import Thresholds
 from jobmeter.analyse.findings import line_through
 from jobmeter.units import share_text, text
@@ -64,7 +64,7 @@ def _step(capacity: float) -> float:
     return capacity / 10
 
 
-def _largest_task(history: History, during: Sequence[Moment]) -> str:
+def _largest_task(history: History, during: Sequence[ClusterMoment]) -> str:
     sizes = {
         name: mean(during, lambda each, name=name: each.tasks.get(name, {}).get(_USED)) or 0.0  # type: ignore[misc]
         for name in history.task_stats
@@ -73,7 +73,7 @@ def _largest_task(history: History, during: Sequence[Moment]) -> str:
     return name if sizes.get(name) else ""
 
 
-def _full_in(moments: Sequence[Moment], capacity: float) -> str:
+def _full_in(moments: Sequence[ClusterMoment], capacity: float) -> str:
     known = [(each.seconds, each.values[_USED]) for each in moments if _USED in each.values]
     slope, straight = line_through(known) if len(known) >= _FEW else (0.0, 0.0)
     if slope <= 0 or straight < _STRAIGHT or known[-1][1] >= capacity:
@@ -115,7 +115,7 @@ def _growth(history: History, node: Node, limits: Thresholds) -> list[ClusterFin
     ]
 
 
-def _climb(moments: Sequence[Moment]) -> list[Moment]:
+def _climb(moments: Sequence[ClusterMoment]) -> list[ClusterMoment]:
     """The last moments in which memory never fell by more than the share `_SETBACK` of its growth."""
     if not moments:
         return []

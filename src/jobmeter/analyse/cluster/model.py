@@ -35,7 +35,7 @@ class Waiting(NamedTuple):
     tasks: int
 
 
-class Sample(NamedTuple):
+class ClusterSample(NamedTuple):
     """The cluster at one time. Rates are means over the `span` before it."""
 
     seconds: float  # since monitoring began
@@ -51,7 +51,7 @@ class History:
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
-        self.samples: list[Sample] = []
+        self.samples: list[ClusterSample] = []
         self.requests: dict[str, Values] = {}  # name of tasks → what each task requests
         self.sample_count = 0
         self.node_stats: dict[str, dict[str, RunningStat]] = {}
@@ -62,7 +62,7 @@ class History:
     def seconds(self) -> float:
         return self.samples[-1].seconds if self.samples else 0.0
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: ClusterSample) -> None:
         self.sample_count += 1
         self.samples.append(sample)
         for group, stats in ((sample.nodes, self.node_stats), (sample.tasks, self.task_stats)):
@@ -78,7 +78,7 @@ def _count(stats: dict[str, RunningStat], values: Values, span: float) -> None:
         stats.setdefault(key, RunningStat()).add(value, span)
 
 
-def cluster_values(sample: Sample, nodes: Mapping[str, Node]) -> dict[str, float]:
+def cluster_values(sample: ClusterSample, nodes: Mapping[str, Node]) -> dict[str, float]:
     """The values of all nodes of a sample combined, with those that only the whole cluster has."""
     total: dict[str, float] = {}
     hosts: dict[str, set[str]] = {}  # key → machines whose value was counted
@@ -99,19 +99,19 @@ def cluster_values(sample: Sample, nodes: Mapping[str, Node]) -> dict[str, float
     return {**total, **sample.cluster}
 
 
-def _merged(samples: list[Sample]) -> list[Sample]:
+def _merged(samples: list[ClusterSample]) -> list[ClusterSample]:
     return [
         samples[at] if at + 1 == len(samples) else _pair(samples[at], samples[at + 1])
         for at in range(0, len(samples), 2)
     ]
 
 
-def _pair(first: Sample, second: Sample) -> Sample:
+def _pair(first: ClusterSample, second: ClusterSample) -> ClusterSample:
     def each(one: Mapping[str, Values], other: Mapping[str, Values]) -> dict[str, Values]:
         names = dict.fromkeys([*one, *other])
         return {name: weighted(one.get(name, {}), first.span, other.get(name, {}), second.span) for name in names}
 
-    return Sample(
+    return ClusterSample(
         second.seconds,
         first.span + second.span,
         each(first.nodes, second.nodes),

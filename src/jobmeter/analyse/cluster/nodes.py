@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from jobmeter.analyse.cluster.finding import CLUSTER, ClusterFinding
-from jobmeter.analyse.cluster.model import History, Sample
+from jobmeter.analyse.cluster.model import ClusterSample, History
 from jobmeter.analyse.cluster.series import Point, held_for, lasting
 from jobmeter.analyse.cluster.shares import (
-    Moment,
+    ClusterMoment,
     cluster_moments,
     cpu_share,
     mean,
@@ -50,7 +50,7 @@ def node_lost(history: History, limits: Thresholds) -> list[ClusterFinding]:
 def skew(history: History, limits: Thresholds) -> list[ClusterFinding]:
     """A finding if some nodes were full while others were idle, for long enough."""
 
-    def apart(sample: Sample) -> tuple[str, str] | None:
+    def apart(sample: ClusterSample) -> tuple[str, str] | None:
         shares = {node: value for node, values in sample.nodes.items() if (value := cpu_share(values)) is not None}
         if len(shares) < 2:
             return None
@@ -112,14 +112,14 @@ def under_used(history: History, limits: Thresholds) -> list[ClusterFinding]:
     ]
 
 
-def _is_low(moment: Moment, limits: Thresholds) -> bool:
+def _is_low(moment: ClusterMoment, limits: Thresholds) -> bool:
     used = cpu_share(moment.values)
     reserved = share(moment.values, "reserved_cpus", "total_cpus") or 0.0
     gpus = share(moment.values, "used_gpus", "total_gpus") or 0.0
     return used is not None and max(used, reserved, gpus) <= limits.low and not waiting_count(moment)
 
 
-def _nodes_needed(moments: list[Moment], nodes: int, limits: Thresholds) -> int:
+def _nodes_needed(moments: list[ClusterMoment], nodes: int, limits: Thresholds) -> int:
     """How many nodes of the same size would have been enough nearly all the time."""
     shares = (
         percentile(moments, lambda each: cpu_share(each.values), _MOSTLY),

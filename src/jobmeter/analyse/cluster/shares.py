@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobmeter.analyse.cluster.model import History, Node, Sample, Values, Waiting, cluster_values
+from jobmeter.analyse.cluster.model import ClusterSample, History, Node, Values, Waiting, cluster_values
 from jobmeter.analyse.cluster.series import Point, Spell
 
 _WAITING = 0.05
 """Share of the CPUs. Waits for fewer CPUs than this occur on any busy machine, and do not count."""
 
 
-class Moment(NamedTuple):
+class ClusterMoment(NamedTuple):
     """The values of one node, or of the whole cluster, over `span` seconds."""
 
     seconds: float
@@ -23,19 +23,19 @@ class Moment(NamedTuple):
     waiting: Sequence[Waiting]
 
 
-def cluster_moments(history: History) -> list[Moment]:
+def cluster_moments(history: History) -> list[ClusterMoment]:
     return [_moment(sample, cluster_values(sample, history.nodes)) for sample in history.samples]
 
 
-def node_moments(history: History, node: Node) -> list[Moment]:
+def node_moments(history: History, node: Node) -> list[ClusterMoment]:
     return [_moment(sample, sample.nodes[node.id]) for sample in history.samples if node.id in sample.nodes]
 
 
-def _moment(sample: Sample, values: Values) -> Moment:
-    return Moment(sample.seconds, sample.span, values, sample.tasks, sample.waiting)
+def _moment(sample: ClusterSample, values: Values) -> ClusterMoment:
+    return ClusterMoment(sample.seconds, sample.span, values, sample.tasks, sample.waiting)
 
 
-def points(moments: Iterable[Moment], holds: Callable[[Moment], bool | None]) -> Iterator[Point]:
+def points(moments: Iterable[ClusterMoment], holds: Callable[[ClusterMoment], bool | None]) -> Iterator[Point]:
     """A point for each moment: whether a condition held. If that is not known, it did not."""
     for moment in moments:
         yield Point(moment.seconds, moment.span, bool(holds(moment)))
@@ -60,7 +60,7 @@ def cpu_share(values: Values) -> float | None:
     return demand / capacity if demand is not None and capacity > 0 else None
 
 
-def within(moments: Iterable[Moment], found: Sequence[Spell]) -> list[Moment]:
+def within(moments: Iterable[ClusterMoment], found: Sequence[Spell]) -> list[ClusterMoment]:
     """The moments within these periods."""
     return [
         moment
@@ -69,14 +69,16 @@ def within(moments: Iterable[Moment], found: Sequence[Spell]) -> list[Moment]:
     ]
 
 
-def mean(moments: Sequence[Moment], value: Callable[[Moment], float | None]) -> float | None:
+def mean(moments: Sequence[ClusterMoment], value: Callable[[ClusterMoment], float | None]) -> float | None:
     """The mean of a value weighted by time, over the moments for which it is known; None if there are none."""
     known = [(amount, moment.span) for moment in moments if (amount := value(moment)) is not None]
     seconds = sum(span for _, span in known)
     return sum(amount * span for amount, span in known) / seconds if seconds > 0 else None
 
 
-def percentile(moments: Sequence[Moment], value: Callable[[Moment], float | None], part: float) -> float | None:
+def percentile(
+    moments: Sequence[ClusterMoment], value: Callable[[ClusterMoment], float | None], part: float
+) -> float | None:
     """The level that a value did not exceed for the share `part` of the time; None if the value is never known."""
     known = sorted((amount, moment.span) for moment in moments if (amount := value(moment)) is not None)
     if not known:
@@ -89,10 +91,10 @@ def percentile(moments: Sequence[Moment], value: Callable[[Moment], float | None
     return known[-1][0]
 
 
-def waiting_cpus(moment: Moment) -> float:
+def waiting_cpus(moment: ClusterMoment) -> float:
     """CPUs that all waiting tasks request together."""
     return sum(each.request.get("cpus", 0.0) * each.tasks for each in moment.waiting)
 
 
-def waiting_count(moment: Moment) -> int:
+def waiting_count(moment: ClusterMoment) -> int:
     return sum(each.tasks for each in moment.waiting)

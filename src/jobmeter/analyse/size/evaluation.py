@@ -13,7 +13,7 @@ from jobmeter.analyse.size.cpus import sufficient_for
 from jobmeter.analyse.size.need import Need
 from jobmeter.analyse.size.observation import COMPLETE, Observation, observation
 from jobmeter.analyse.size.policy import Policy
-from jobmeter.analyse.size.replay import Advised, Largest, Method, Percentile, Requested, Step, Task, replay
+from jobmeter.analyse.size.replay import Advised, Largest, Method, Percentile, ReplayedTask, Requested, Step, replay
 from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.model import Status
 
@@ -76,12 +76,12 @@ def _replay_all(rows: Sequence[StoredRun], resource: Resource, policy: Policy) -
     return {name: replay(method, tasks) for name, method in methods.items()}
 
 
-def _task(row: StoredRun, resource: Resource) -> Task | None:
+def _task(row: StoredRun, resource: Resource) -> ReplayedTask | None:
     seen: Observation | None = observation(row, resource, exactly=True)
     if seen is None or seen.ending != COMPLETE:
         return None
     seconds = seen.seconds if resource is MEMORY else 1.0
-    return Task(job_of(row).step, Need(seen.value, seen.features, seconds, row.get(resource.requested)))
+    return ReplayedTask(job_of(row).step, Need(seen.value, seen.features, seconds, row.get(resource.requested)))
 
 
 def _core_hours(rows: Sequence[StoredRun], target: float) -> dict[str, float]:

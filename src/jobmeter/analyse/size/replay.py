@@ -19,7 +19,7 @@ _PERCENTILE = 0.95
 _MOST_ATTEMPTS = 50
 
 
-class Task(NamedTuple):
+class ReplayedTask(NamedTuple):
     """One run of a history."""
 
     job: str
@@ -29,7 +29,7 @@ class Task(NamedTuple):
 class Step(NamedTuple):
     """One run, replayed."""
 
-    task: Task
+    task: ReplayedTask
     request: float  # of the first attempt
     failed: int  # attempts
     wasted: float  # amount times seconds
@@ -44,13 +44,13 @@ class Method(Protocol):
     def settle(self) -> None:
         """Called once, after all calls of `learn`."""
 
-    def request(self, task: Task) -> float:
+    def request(self, task: ReplayedTask) -> float:
         """What the first attempt at the task requests. It must not depend on the need."""
 
-    def retry(self, task: Task, amount: float, attempt: int) -> float:
+    def retry(self, task: ReplayedTask, amount: float, attempt: int) -> float:
         """What the next attempt requests, after this attempt failed with `amount`."""
 
-    def update(self, task: Task, failed: int) -> None:
+    def update(self, task: ReplayedTask, failed: int) -> None:
         """Learn from a run that has ended, after `failed` failed attempts."""
 
 
@@ -61,13 +61,13 @@ class Requested:
 
     def settle(self) -> None: ...
 
-    def request(self, task: Task) -> float:
+    def request(self, task: ReplayedTask) -> float:
         return task.need.requested or float("inf")
 
-    def retry(self, task: Task, amount: float, attempt: int) -> float:
+    def retry(self, task: ReplayedTask, amount: float, attempt: int) -> float:
         return 2 * amount
 
-    def update(self, task: Task, failed: int) -> None: ...
+    def update(self, task: ReplayedTask, failed: int) -> None: ...
 
 
 class Percentile(Requested):
@@ -80,11 +80,11 @@ class Percentile(Requested):
     def learn(self, job: str, past: Sequence[Need]) -> None:
         self._needs[job] = sorted(need.amount for need in past)
 
-    def request(self, task: Task) -> float:
+    def request(self, task: ReplayedTask) -> float:
         needs = self._needs.get(task.job)
         return needs[ceil(self._share * len(needs)) - 1] if needs else super().request(task)
 
-    def update(self, task: Task, failed: int) -> None:
+    def update(self, task: ReplayedTask, failed: int) -> None:
         insort(self._needs.setdefault(task.job, []), task.need.amount)
 
 
@@ -115,31 +115,31 @@ class Advised:
         """Set the price of a failure, once all runs known from the start are learned."""
         self._pool.settle(self._terms)
 
-    def request(self, task: Task) -> float:
+    def request(self, task: ReplayedTask) -> float:
         size = self._sizer(task.job).predict(task.need.features, self._terms)
         if size is not None:
             return size.amount
         return float("inf") if task.need.requested is None else self._pool.unknown(task.need.requested, self._terms)
 
-    def retry(self, task: Task, amount: float, attempt: int) -> float:
+    def retry(self, task: ReplayedTask, amount: float, attempt: int) -> float:
         sizer = self._sizer(task.job)
         if sizer.runs == 0 and task.need.requested is not None:
             return self._pool.unknown(task.need.requested, self._terms, amount)
         return sizer.retry(amount, task.need.features, self._terms, attempt)
 
-    def update(self, task: Task, failed: int) -> None:
+    def update(self, task: ReplayedTask, failed: int) -> None:
         sizer = self._sizer(task.job)
         if sizer.runs >= LEAST_JUDGED:
             self._pool.outcome(failed, self._terms)
         sizer.update(task.need)
 
 
-def replay(method: Method, tasks: Iterable[Task]) -> list[Step]:
+def replay(method: Method, tasks: Iterable[ReplayedTask]) -> list[Step]:
     """Replay the runs in the order given. A run without a request, of a job that is not known yet, wastes nothing."""
     return [replay_one(method, task) for task in tasks]
 
 
-def replay_one(method: Method, task: Task) -> Step:
+def replay_one(method: Method, task: ReplayedTask) -> Step:
     need = task.need
     request = amount = method.request(task)
     wasted, failed = 0.0, 0

@@ -52,7 +52,7 @@ def is_missing(error: LaunchError) -> bool:
     return isinstance(error, RequestRefused) and error.status == _NOT_FOUND
 
 
-class Connection:
+class RuntimeConnection:
     """A connection to a container runtime; `service` is a Podman service started for it, which ends with it."""
 
     def __init__(self, api: APIClient, address: str, service: PodmanService | None = None) -> None:
@@ -74,7 +74,7 @@ class Connection:
             self._service.end()
 
 
-def connect(runtime: str) -> Connection:
+def connect(runtime: str) -> RuntimeConnection:
     """Connect to Docker, to Podman, or (`auto`) to the first that answers. Raises LaunchError if none does."""
     if runtime == "docker":
         return _open(os.environ.get("DOCKER_HOST") or DOCKER_ADDRESS, "Docker")
@@ -91,7 +91,7 @@ def connect(runtime: str) -> Connection:
             raise reason from None
 
 
-def _connect_podman() -> Connection:
+def _connect_podman() -> RuntimeConnection:
     address = podman_address()
     if address is not None:
         return _open(address, "Podman")
@@ -103,7 +103,7 @@ def _connect_podman() -> Connection:
         raise
 
 
-def _open(address: str, name: str, service: PodmanService | None = None) -> Connection:
+def _open(address: str, name: str, service: PodmanService | None = None) -> RuntimeConnection:
     try:
         import docker
         from docker.utils import kwargs_from_env
@@ -120,7 +120,7 @@ def _open(address: str, name: str, service: PodmanService | None = None) -> Conn
             raise LaunchError(f"{name} at {address}: its API is too old. {error} Upgrade {name}.") from None
         except docker.errors.TLSParameterError as error:
             raise LaunchError(f"{name} at {address}: {' '.join(str(error).split())}") from None
-    return Connection(api, address, service)
+    return RuntimeConnection(api, address, service)
 
 
 @contextlib.contextmanager

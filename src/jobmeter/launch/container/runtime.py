@@ -54,7 +54,7 @@ class ListedContainer(NamedTuple):
 class ContainerRuntime:
     """Docker or Podman. Every method raises RuntimeUnreachable if there is no answer, RequestRefused for an error."""
 
-    def __init__(self, connection: container_client.Connection) -> None:
+    def __init__(self, connection: container_client.RuntimeConnection) -> None:
         self._connection = connection
         self._api = connection.api
         self.name = "Docker"

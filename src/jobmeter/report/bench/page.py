@@ -8,7 +8,7 @@ from html import escape
 
 from jobmeter.analyse.bench import BENCH_MEASURES, Scaling, Spread
 from jobmeter.analyse.bench_result import BenchResult, VariantResult
-from jobmeter.analyse.compare import Measure
+from jobmeter.analyse.compare import ComparedFigure
 from jobmeter.report.bench.text import figure_text, percent_text, range_text, remarks, summary_table
 from jobmeter.report.page.document import document
 from jobmeter.units import scale, text
@@ -57,7 +57,7 @@ def _table_row(variant: VariantResult, row: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _is_worth_a_plot(result: BenchResult, measure: Measure) -> bool:
+def _is_worth_a_plot(result: BenchResult, measure: ComparedFigure) -> bool:
     """Whether the figure is above 0 in any run: most programs neither read nor write."""
     return any(
         run.figures[measure.key].value
@@ -67,7 +67,7 @@ def _is_worth_a_plot(result: BenchResult, measure: Measure) -> bool:
     )
 
 
-def _plot(result: BenchResult, measure: Measure) -> str:
+def _plot(result: BenchResult, measure: ComparedFigure) -> str:
     most = max(variant.spreads()[measure.key].most for variant in result.variants if measure.key in variant.spreads())
     top = axis_end(most, measure.unit)
     rows = "".join(
@@ -79,7 +79,7 @@ def _plot(result: BenchResult, measure: Measure) -> str:
     return _section(_TITLES[measure.key], "", rows, ticks)
 
 
-def _row(variant: VariantResult, spread: Spread, measure: Measure, top: float) -> str:
+def _row(variant: VariantResult, spread: Spread, measure: ComparedFigure, top: float) -> str:
     outliers = {run.id for run in variant.outliers(measure.key)}
     marks = []
     if spread.interval is not None:

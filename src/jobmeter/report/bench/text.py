@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobmeter.analyse.bench import BENCH_MEASURES, Spread
 from jobmeter.analyse.bench_result import BenchResult, VariantResult
 from jobmeter.analyse.bench_verdict import BenchVerdict, Judged
-from jobmeter.analyse.compare import Measure, in_words
+from jobmeter.analyse.compare import ComparedFigure, in_words
 from jobmeter.report.table import plain_lines
 from jobmeter.report.table_layout import Column, Layout, lay_out
 from jobmeter.terminal import printable
@@ -23,11 +23,11 @@ _COLUMNS = (
 _SUMMARY = ("wall_seconds", "cpu_seconds", "memory_peak_bytes")
 
 
-def figure_text(value: float, measure: Measure, *, at_least: bool = False) -> str:
+def figure_text(value: float, measure: ComparedFigure, *, at_least: bool = False) -> str:
     return ("≥ " if at_least else "") + text(value, measure.unit)
 
 
-def range_text(ends: tuple[float, float] | None, measure: Measure) -> str:
+def range_text(ends: tuple[float, float] | None, measure: ComparedFigure) -> str:
     if ends is None:
         return ""
     low, high = (text(end, measure.unit) for end in ends)
@@ -56,7 +56,7 @@ def variant_lines(variant: VariantResult, width: int | None = None) -> list[str]
     ]
 
 
-def _row(spread: Spread, measure: Measure) -> list[str]:
+def _row(spread: Spread, measure: ComparedFigure) -> list[str]:
     return [
         measure.name,
         figure_text(spread.median, measure, at_least=spread.at_least),

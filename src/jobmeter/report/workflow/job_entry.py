@@ -16,7 +16,7 @@ class AttemptEntry(NamedTuple):
     seconds: float
 
 
-class Usage(NamedTuple):
+class ResourceUsage(NamedTuple):
     """One resource of a job: what it requested and used, in one unit. None: not known."""
 
     unit: str
@@ -37,9 +37,9 @@ class JobEntry(NamedTuple):
     reason: str  # empty if the status says all
     command: str
     attempts: tuple[AttemptEntry, ...]
-    cpu: Usage
-    memory: Usage
-    runtime: Usage
+    cpu: ResourceUsage
+    memory: ResourceUsage
+    runtime: ResourceUsage
     critical: bool  # on the chain that took longest
 
 

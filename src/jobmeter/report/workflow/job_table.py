@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from html import escape
 
 from jobmeter.report.graph.drawing import LOOKS
-from jobmeter.report.workflow.job_entry import JobEntry, Usage
+from jobmeter.report.workflow.job_entry import JobEntry, ResourceUsage
 from jobmeter.units import text
 
 _SHOWN = 50
@@ -58,7 +58,7 @@ def _row(job: JobEntry, with_curves: Collection[str], hidden: bool) -> str:
     )
 
 
-def _cell(usage: Usage, label: str, value: float | None) -> str:
+def _cell(usage: ResourceUsage, label: str, value: float | None) -> str:
     """A cell: what was used of what was requested, with a bar; marked if more was used than requested."""
     if usage.used is None and usage.requested is None:
         return '<td data-value=""></td>'
