@@ -74,9 +74,9 @@ wait_for(1)
     nodes = [node for node in report["nodes"] if "total_cpus" in node["figures"]]
     idle, full = sorted(nodes, key=lambda node: figure(node, "used_memory_bytes"))
     assert (0.0, "processes") == (figure(full, "reserved_cpus", "peak"), full["scope"])
-    # A busy machine gives it less than a core: then it waits for the rest.
-    assert 0.8 < figure(full, "used_cpus") + figure(full, "waited_cpus") < 1.6
-    assert figure(full, "used_cpus") > 0.1
+    # A busy machine gives it less than a core: then it waits for the rest, and so do the other threads of the node.
+    assert 0.8 < figure(full, "used_cpus") + figure(full, "waited_cpus")
+    assert 0.1 < figure(full, "used_cpus") < 1.6
     assert figure(full, "used_memory_bytes") > 600 * MIB
     assert figure(full, "used_memory_bytes") - figure(idle, "used_memory_bytes") > 500 * MIB
     task = task_of(report, "hog")
