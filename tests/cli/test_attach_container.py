@@ -20,10 +20,11 @@ BURN = """
 import signal, time
 signal.signal(signal.SIGUSR1, lambda *_: None)
 while time.process_time() < 1.0: pass
-print("attach", flush=True)
+print("attach", time.process_time(), flush=True)
 signal.pause()
 held = b"x" * (50 << 20)
 while time.process_time() < 1.6: pass
+print("end", time.process_time(), flush=True)
 """
 
 
@@ -43,6 +44,12 @@ def start_web(engine: Engine) -> None:
     )  # fmt: skip
     while "attach" not in engine.client("logs", "web").stdout:
         time.sleep(0.05)
+
+
+def used_since_attached(engine: Engine) -> float:
+    """The CPU time of the load since its line `attach`, about 0.6 s: a hypervisor can make it notice 1.0 s late."""
+    words = engine.client("logs", "web").stdout.split()
+    return float(words[words.index("end") + 1]) - float(words[words.index("attach") + 1])
 
 
 def attach(engine: Engine) -> tuple[subprocess.Popen[str], Path]:
@@ -67,11 +74,11 @@ def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
         if record["usage"]["cpu_seconds"]["quality"] != "at least":
             break
         # A busy machine kept the meter from looking before the engine removed the cgroup, and the figure says so.
-        assert record["usage"]["cpu_seconds"]["value"] <= 0.65
+        assert record["usage"]["cpu_seconds"]["value"] <= used_since_attached(running) + 0.05
         running.client("rm", "--force", "web")
         start_web(running)
     assert {"status": "completed", "exit_code": 0, "signal": None} == record["outcome"]
-    assert record["usage"]["cpu_seconds"]["value"] == pytest.approx(0.6, abs=0.05)
+    assert record["usage"]["cpu_seconds"]["value"] == pytest.approx(used_since_attached(running), abs=0.05)
     assert record["usage"]["memory_peak_bytes"]["value"] == pytest.approx(54 * MIB, rel=0.08)
     assert {"cpus": 1.5, "memory_bytes": 500 * MIB} == record["requirement"]
     assert "web completed" in stderr
