@@ -3,6 +3,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,3 +130,21 @@ def test_the_paranoid_level_is_the_kernel_s_or_unknown(
     if content is not None:
         (tmp_path / "sys/kernel/perf_event_paranoid").write_text(content)
     assert expected == perf.paranoid_level(Machine(proc=str(tmp_path)))
+
+
+@needs_perf
+def test_an_event_that_is_not_inherited_counts_the_thread_alone() -> None:
+    def burn() -> None:
+        began = time.thread_time()
+        while time.thread_time() - began < 0.1:
+            pass
+
+    here = threading.get_native_id()
+    inherited, own = (perf.open_event("task_clock", here, at_exec=False, inherit=inherit) for inherit in (True, False))
+    thread = threading.Thread(target=burn)
+    thread.start()
+    thread.join()
+    both, alone = (event.read() / 1e9 for event in (inherited, own))
+    for event in (inherited, own):
+        event.close()
+    assert alone < 0.1 <= both - alone

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jobmeter.meter.meter import Meter
 from jobmeter.session.block_clock import BlockClock, _Reading
 
@@ -9,7 +11,7 @@ from jobmeter.session.block_clock import BlockClock, _Reading
 class WithReadings(BlockClock):
     """Two tasks in turns: at the end its thread has 0.3 s, and the events have what a hypervisor took, too."""
 
-    readings = (_Reading(0.0, 0.0, 0.0, 0.0, 0.0), _Reading(0.3001, 0.3, 0.0, 0.33, 0.0))
+    readings = (_Reading(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), _Reading(0.3001, 0.3, 0.0, 0.33, 0.33, 0.0))
     looks = 0
 
     def _read(self) -> _Reading:
@@ -24,3 +26,24 @@ def test_time_that_a_hypervisor_had_is_not_of_a_thread_that_a_coroutine_started(
     clock.settle(alone=True)
     cpu = clock.so_far(children=False, foreign_child_reaped=False, interleaved=True)
     assert ("exact", True) == (cpu.quality, cpu.seconds < 0.01)
+
+
+class BesideOthers(WithReadings):
+    """Its thread has 0.3 s and the other threads of the process 2.1 s; a hypervisor took 0.06 s from the thread."""
+
+    readings = (_Reading(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), _Reading(2.4, 0.3, 0.0, 0.36, 0.36, 0.0))
+
+
+class WithAThreadOfItsOwn(BesideOthers):
+    """As before, and a thread that it started has 0.2 s."""
+
+    readings = (BesideOthers.readings[0], _Reading(2.4, 0.3, 0.0, 0.56, 0.36, 0.0))
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [(BesideOthers, 0.3), (WithAThreadOfItsOwn, 0.5)])
+def test_time_that_a_hypervisor_had_is_not_of_a_thread_beside_others(kind: type[WithReadings], seconds: float) -> None:
+    clock = kind(Meter(), alone=False, stepped=False)
+    clock.settle(alone=False)
+    cpu = clock.so_far(children=False, foreign_child_reaped=False, interleaved=False)
+    assert "exact" == cpu.quality
+    assert seconds == pytest.approx(cpu.seconds)

@@ -39,7 +39,7 @@ sample_period, sample_type, read_format, flags, wakeup_events, bp_type, config1.
 
 
 class Event:
-    """One counter of some threads and of everything that they start from now on."""
+    """One counter of some threads and, if it is inherited, of everything that they start from now on."""
 
     def __init__(self, descriptors: list[int], user_only: bool) -> None:
         self.user_only = user_only
@@ -61,26 +61,26 @@ class Event:
             os.close(descriptor)
 
 
-def open_event(name: str, *threads: int, at_exec: bool = True) -> Event:
+def open_event(name: str, *threads: int, at_exec: bool = True, inherit: bool = True) -> Event:
     """Count event `name` in these threads, from their next exec or from now. Raises NoData if that is not allowed.
 
-    Threads that have already ended are skipped, unless all have.
+    Threads that have already ended are skipped, unless all have. Without `inherit`, what they start is not counted.
     """
     number = _syscall_number()
+    flags = (_INHERIT if inherit else 0) | (_DISABLED | _ENABLE_ON_EXEC if at_exec else 0)
     try:
-        return Event(_open_all(number, name, threads, at_exec, user_only=False), user_only=False)
+        return Event(_open_all(number, name, threads, flags, user_only=False), user_only=False)
     except PermissionError:
         pass
     except OSError as error:
         raise NoData(_why_not(name, error)) from None
     try:
-        return Event(_open_all(number, name, threads, at_exec, user_only=True), user_only=True)
+        return Event(_open_all(number, name, threads, flags, user_only=True), user_only=True)
     except OSError as error:
         raise NoData(_why_not(name, error)) from None
 
 
-def _open_all(number: int, name: str, threads: tuple[int, ...], at_exec: bool, *, user_only: bool) -> list[int]:
-    flags = _INHERIT | (_DISABLED | _ENABLE_ON_EXEC if at_exec else 0)
+def _open_all(number: int, name: str, threads: tuple[int, ...], flags: int, *, user_only: bool) -> list[int]:
     if user_only:
         # perf_event_paranoid 2 allows this to ordinary users. task-clock still includes kernel time.
         flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV

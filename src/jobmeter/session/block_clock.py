@@ -3,6 +3,9 @@
 CPU time is counted in two ways. Clocks of the kernel count this process or the thread, and rusage the children that
 were waited for. Perf events, opened at the start, are inherited by every thread and process that is started from then
 on, waited for or not. If the events counted more, the difference is CPU time that clocks and rusage do not see.
+
+Events also count the time in which a hypervisor used the CPU; clocks do not. So what a thread has started, while other
+threads work too, is the difference of two events: one that is inherited, and one of the thread alone.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ class _Reading(NamedTuple):
     thread: float | None  # None: the thread has ended
     waited: float  # children that were waited for
     event: float  # by an event: the thread, and what it started since
+    own_event: float  # by an event: the thread alone, where that is needed
     events: float  # by an event: the other threads, and what they started since
 
 
@@ -64,14 +68,18 @@ class BlockClock:
         self.alone = alone
         self._ever_beside = not alone
         self._own = self._waited = self._counted = 0.0
+        self._started = 0.0  # what the thread started while it was not alone, or between steps
         self._process = self._thread = 0.0  # over the whole time, in steps or not, alone or not
         self._thread_lost = False  # the thread, and so its clock, ended before the block did
         self._step_began: float | None = None
         self._stolen_before: float | None = None
-        thread = threading.get_native_id()
+        self._thread_id = thread = threading.get_native_id()
         self._thread_clock = thread_clock(thread)
         self._event = _try_event(thread)
         self._has_event = self._event is not None
+        self._own_event: Event | None = None
+        if stepped or not alone:
+            self._open_own_event()
         others = self._other_threads(thread) if alone and not stepped and self._has_event else []
         self._events = _try_event(*others) if 0 < len(others) <= _MOST_THREADS else None
         self._covers_process = alone and self._has_event and (not others or self._events is not None)
@@ -87,6 +95,10 @@ class BlockClock:
             return []
         return [each for each in threads if each not in (thread, self._meter.thread_id)]
 
+    def _open_own_event(self) -> None:
+        if self._has_event and self._own_event is None:
+            self._own_event = _try_event(self._thread_id, inherit=False)
+
     def note_stolen(self) -> None:
         """From now on count the time that a hypervisor takes: events include it. Called only for blocks that last."""
         self._stolen_before = _stolen()
@@ -97,21 +109,27 @@ class BlockClock:
         self._process += max(now.process - last.process, 0.0)
         thread = max(now.thread - last.thread, 0.0) if now.thread is not None and last.thread is not None else None
         event = max(now.event - last.event, 0.0)
-        in_thread = event if thread is None else thread
+        by_event = now.own_event - last.own_event if self._own_event is not None else None
+        in_thread = thread if thread is not None else event if by_event is None else by_event
+        started = max(event - (in_thread if by_event is None else by_event), 0.0)
         self._thread += in_thread
         if self._stepped:
-            self._counted += max(event - in_thread, 0.0)
+            self._started += started
+            self._counted += started
         elif self.alone:
             self._own += max(now.process - last.process, 0.0)
             self._waited += max(now.waited - last.waited, 0.0)
             self._counted += event + max(now.events - last.events, 0.0)
         else:
             self._own += in_thread
-            self._counted += event
+            self._started += started
+            self._counted += in_thread + started
             self._thread_lost = self._thread_lost or thread is None
         self.alone = alone
         self._ever_beside = self._ever_beside or not alone
         self._last = now
+        if not alone:
+            self._open_own_event()
 
     def enter_step(self) -> None:
         self._step_began = time.thread_time()
@@ -148,9 +166,8 @@ class BlockClock:
         base = self._own if foreign_child_reaped and self._has_event else self._own + self._waited
         started = self._counted - base
         if not children:
-            # Only threads were started, and the process clock counts them all: the rest is time that a hypervisor took.
-            in_base = self._thread if self._ever_beside or self._stepped else self._process
-            started = min(started, max(self._process - in_base, 0.0))
+            # Only threads were started, and the process clock counts them all: also those of the time alone.
+            started = min(self._started, max(self._process - self._thread, 0.0))
         if started <= base * _NOISE + _NOISE_SECONDS:
             started = 0.0
         seconds, is_sure = self._less_stolen(base, started)
@@ -195,6 +212,7 @@ class BlockClock:
             self._thread_seconds(),
             children.ru_utime + children.ru_stime,
             self._event.read() / 1e9 if self._event is not None else 0.0,
+            self._own_event.read() / 1e9 if self._own_event is not None else 0.0,
             self._events.read() / 1e9 if self._events is not None else 0.0,
         )
 
@@ -207,16 +225,16 @@ class BlockClock:
             return None
 
     def close(self) -> None:
-        for event in (self._event, self._events):
+        for event in (self._event, self._own_event, self._events):
             if event is not None:
                 event.close()
-        self._event = self._events = None
+        self._event = self._own_event = self._events = None
 
 
-def _try_event(*threads: int) -> Event | None:
+def _try_event(*threads: int, inherit: bool = True) -> Event | None:
     """An event for the CPU time of these threads and all that they start; None where that is not allowed."""
     try:
-        return open_event("task_clock", *threads, at_exec=False)
+        return open_event("task_clock", *threads, at_exec=False, inherit=inherit)
     except NoData:
         return None
 
