@@ -78,7 +78,7 @@ def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
         running.client("rm", "--force", "web")
         start_web(running)
     assert {"status": "completed", "exit_code": 0, "signal": None} == record["outcome"]
-    assert record["usage"]["cpu_seconds"]["value"] == pytest.approx(used_since_attached(running), abs=0.05)
+    assert record["usage"]["cpu_seconds"]["value"] == pytest.approx(used_since_attached(running), abs=0.05), record
     assert record["usage"]["memory_peak_bytes"]["value"] == pytest.approx(54 * MIB, rel=0.08)
     assert {"cpus": 1.5, "memory_bytes": 500 * MIB} == record["requirement"]
     assert "web completed" in stderr
