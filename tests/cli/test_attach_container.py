@@ -65,7 +65,7 @@ def attach(engine: Engine) -> tuple[subprocess.Popen[str], Path]:
 
 
 def test_a_container_is_measured_from_now_to_its_end(running: Engine) -> None:
-    for _ in range(4):
+    for _ in range(8):
         process, report = attach(running)
         running.client("kill", "--signal", "USR1", "web")
         _, stderr = process.communicate(timeout=LONG)
