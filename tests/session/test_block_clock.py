@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from jobmeter.meter.meter import Meter
@@ -40,10 +42,38 @@ class WithAThreadOfItsOwn(BesideOthers):
     readings = (BesideOthers.readings[0], _Reading(2.4, 0.3, 0.0, 0.56, 0.36, 0.0))
 
 
-@pytest.mark.parametrize(("kind", "seconds"), [(BesideOthers, 0.3), (WithAThreadOfItsOwn, 0.5)])
+class OfAThreadThatEnded(BesideOthers):
+    """A block of the only thread that worked, which ended; the events have 0.06 s that a hypervisor took."""
+
+    readings = (BesideOthers.readings[0], _Reading(0.3, None, 0.0, 0.36, 0.36, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds"), [(BesideOthers, 0.3), (WithAThreadOfItsOwn, 0.5), (OfAThreadThatEnded, 0.3)]
+)
 def test_time_that_a_hypervisor_had_is_not_of_a_thread_beside_others(kind: type[WithReadings], seconds: float) -> None:
     clock = kind(Meter(), alone=False, stepped=False)
     clock.settle(alone=False)
     cpu = clock.so_far(children=False, foreign_child_reaped=False, interleaved=False)
     assert "exact" == cpu.quality
     assert seconds == pytest.approx(cpu.seconds)
+
+
+class BusyMeter(Meter):
+    """A meter whose thread runs for 24 ms just after its clock was read for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def used_seconds(self) -> float:
+        self.reads += 1
+        return 0.0 if self.reads == 1 else 0.024
+
+
+def test_the_sampling_thread_may_run_while_clocks_are_read() -> None:
+    before = time.process_time()
+    clock = BlockClock(BusyMeter(), alone=True, stepped=False)
+    after = time.process_time()
+    assert before - 0.024 <= clock._first.process <= after - 0.024
+    clock.close()

@@ -32,6 +32,8 @@ _NOISE, _NOISE_SECONDS = 0.01, 0.0005
 """Noise, as a share and in seconds: clock and event of one thread were found to differ by 0.05 ms in 0.2 s."""
 _AGREE = 1.03
 """Two counts of CPU time agree when they are within this ratio."""
+_SAME_MOMENT = 0.0002
+"""Seconds that the sampling thread may use between two readings of its clock that count as of one moment."""
 _ALONE, _ALONE_SECONDS = 0.02, 0.002
 """CPU time, as a share and in seconds, that a process may use outside a block which counts as the whole process."""
 
@@ -106,18 +108,21 @@ class BlockClock:
     def settle(self, *, alone: bool) -> None:
         """Add the CPU time used since the last call. `alone`: whether no other thread has an open block from now on."""
         now, last = self._read(), self._last
-        self._process += max(now.process - last.process, 0.0)
+        process = max(now.process - last.process, 0.0)
+        self._process += process
         thread = max(now.thread - last.thread, 0.0) if now.thread is not None and last.thread is not None else None
         event = max(now.event - last.event, 0.0)
-        by_event = now.own_event - last.own_event if self._own_event is not None else None
-        in_thread = thread if thread is not None else event if by_event is None else by_event
-        started = max(event - (in_thread if by_event is None else by_event), 0.0)
+        own_event = now.own_event - last.own_event if self._own_event is not None else None
+        # A thread that has ended has no clock any more. It used no more than the whole process.
+        after_its_end = event if own_event is None else min(own_event, process)
+        in_thread = after_its_end if thread is None else thread
+        started = max(event - (in_thread if own_event is None else own_event), 0.0)
         self._thread += in_thread
         if self._stepped:
             self._started += started
             self._counted += started
         elif self.alone:
-            self._own += max(now.process - last.process, 0.0)
+            self._own += process
             self._waited += max(now.waited - last.waited, 0.0)
             self._counted += event + max(now.events - last.events, 0.0)
         else:
@@ -208,13 +213,21 @@ class BlockClock:
     def _read(self) -> _Reading:
         self.children = children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return _Reading(
-            time.process_time() - self._meter.used_seconds(),
+            self._process_seconds(),
             self._thread_seconds(),
             children.ru_utime + children.ru_stime,
             self._event.read() / 1e9 if self._event is not None else 0.0,
             self._own_event.read() / 1e9 if self._own_event is not None else 0.0,
             self._events.read() / 1e9 if self._events is not None else 0.0,
         )
+
+    def _process_seconds(self) -> float:
+        """CPU time of this process without the sampling thread, which may run while both clocks are read."""
+        for _ in range(3):
+            sampling, seconds = self._meter.used_seconds(), time.process_time()
+            if self._meter.used_seconds() - sampling < _SAME_MOMENT:
+                break
+        return seconds - sampling
 
     def _thread_seconds(self) -> float | None:
         if self._thread_clock is None:
