@@ -52,7 +52,8 @@ def test_series_are_those_of_the_windows(stored: tuple[Path, jobmeter.Run]) -> N
     assert ["seconds", "proc_rss_total", "proc_read_bytes"] == list(series)
     assert len(series["seconds"]) == len(series["proc_rss_total"]) > 2
     assert series["seconds"] == sorted(series["seconds"])
-    assert max(series["proc_rss_total"]) > 30 << 20
+    # A busy machine may leave a window without a sample.
+    assert max(value for value in series["proc_rss_total"] if value is not None) > 30 << 20
     again = jobmeter.open_store(store).run("holds")
     assert series == again.series(["proc_rss_total", "proc_read_bytes"])
     with pytest.raises(UsageError, match=r"no measurement 'proc_rss_totl'\. Did you mean 'proc_rss_total'"):
@@ -76,7 +77,8 @@ def test_a_table_needs_its_package_and_says_which(monkeypatch: pytest.MonkeyPatc
 def test_series_as_a_table(package: str, stored: tuple[Path, jobmeter.Run]) -> None:
     need_module(package)
     table = getattr(stored[1], f"to_{package}")(["proc_rss_total"])
-    assert stored[1].series(["proc_rss_total"])["proc_rss_total"] == list(table["proc_rss_total"])
+    values = [None if value != value else value for value in table["proc_rss_total"]]  # pandas has NaN for None
+    assert stored[1].series(["proc_rss_total"])["proc_rss_total"] == values
 
 
 def test_the_card_of_a_notebook_has_figures_and_curves_and_escapes_names(stored: tuple[Path, jobmeter.Run]) -> None:
