@@ -7,13 +7,17 @@ import re
 import signal
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from jobmeter.kernel import libc
+from jobmeter.record import build
+from jobmeter.record.build import as_json
+from jobmeter.record.types import Record
 from tests import running
-from tests.records import check_journals
+from tests.records import MOST_CHECKED, check_journals, parse_record
 
 pytest_plugins = ["tests.container_engines"]
 
@@ -29,15 +33,34 @@ _ENGINES = {"docker", "podman", "engine", "rootless", "nothing_left", "start_eng
 def every_record_follows_the_schema(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Check the records of the journals that a test wrote, or a fixture for it.
+    """Check the records of the journals that a test wrote, or a fixture for it, and those built in this process.
 
     A test that is marked `no_records` writes lines that are no records, to see what readers do with them.
     """
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        built = _remember_built(patch)
+        yield
     folders = _new_folders(tmp_path_factory)
     if request.node.get_closest_marker("no_records") is None:
         for folder in folders:
             check_journals(folder)
+        for record in built:
+            parse_record(as_json(record))
+
+
+def _remember_built(patch: pytest.MonkeyPatch) -> list[Record]:
+    """The list of the records that will be built in this process: also those that no journal keeps (`keep=False`)."""
+    built: list[Record] = []
+    complete = build.complete
+
+    def complete_and_remember(*arguments: Any, **options: Any) -> Record:
+        record = complete(*arguments, **options)
+        if len(built) < MOST_CHECKED:
+            built.append(record)
+        return record
+
+    patch.setattr(build, "complete", complete_and_remember)
+    return built
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 
 from jobmeter.record.schema_files import read_schema
 
-_MOST = 200
-"""Records of one journal that are looked at: checking one takes as long as indexing a thousand."""
+MOST_CHECKED = 200
+"""Records of one journal, or of one test, that are looked at: checking one takes as long as indexing a thousand."""
 
 
 @functools.cache
@@ -50,7 +50,7 @@ def check_journals(folder: str) -> None:
     """Check the record lines of all journals below a directory."""
     for path in _journals(folder):
         for number, line in enumerate(_record_lines(path)):
-            if number == _MOST:
+            if number == MOST_CHECKED:
                 break
             try:
                 entry = json.loads(line, parse_constant=_refuse)

@@ -122,7 +122,11 @@ def make_parser() -> Parser:
         type=option_type("--runtime", positive_seconds),
         help="time it requests, for example 2h",
     )
-    add("--enforce", action="store_true", help="make --cpus, --memory and --runtime hard limits")
+    add(
+        "--enforce",
+        action="store_true",
+        help="make --cpus, --memory and --runtime hard limits, as they always are in a container",
+    )
     own_network = (
         "run it in a network namespace of its own, so that its traffic is counted exactly (needs root and slirp4netns)"
     )
