@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.parts import missing
-from tests.running import NOBODY, Metered, environment, jobmeter, meter, readable_copy
+from tests.running import NOBODY, Metered, copy_packages, environment, jobmeter, meter, readable_copy
 
 IMAGE = "bb:1"
 PYTHON = "/usr/bin/python3"
@@ -208,17 +208,13 @@ def _unmount_below(folder: str) -> None:
 @functools.cache
 def client_packages() -> str:
     """A folder with the package `docker` and what it needs, that every user may read."""
-    folder = f"{readable_copy()}/client-packages"
-    os.makedirs(folder)
+    paths = []
     for name in ("docker", "requests", "urllib3", "idna", "charset_normalizer", "certifi"):
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.submodule_search_locations
-        shutil.copytree(
-            spec.submodule_search_locations[0], f"{folder}/{name}", ignore=shutil.ignore_patterns("__pycache__", "*.so")
-        )
-    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
-    return folder
+        paths.append(spec.submodule_search_locations[0])
+    return copy_packages("client-packages", paths, "*.so")
 
 
 def start_engine(name: str, user: int = 0) -> Engine:

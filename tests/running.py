@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib.metadata
 import json
 import os
+import re
 import shutil
+import stat
 import subprocess
 import sys
+import sysconfig
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -84,6 +90,44 @@ def readable_copy() -> str:
     return folder
 
 
+@functools.cache
+def readable_packages() -> str:
+    """Where every user may read the packages that jobmeter needs: this Python's own, or a copy.
+
+    A copy if the project is in a directory that others may not enter, as the home of root.
+    """
+    site = sysconfig.get_paths()["platlib"]
+    if all(os.stat(place).st_mode & stat.S_IXOTH for place in (site, *map(str, Path(site).parents))):
+        return site
+    names = {file.parts[0] for package in _dependencies("jobmeter") for file in package.files or ()}
+    paths = (f"{site}/{name}" for name in names if name not in ("..", "__pycache__"))
+    return copy_packages("packages", [path for path in paths if os.path.exists(path)])
+
+
+def _dependencies(name: str) -> Iterator[importlib.metadata.Distribution]:
+    """The packages that this one needs, and those that they need. Extras are left out."""
+    for requirement in importlib.metadata.requires(name) or ():
+        needed = re.match(r"[\w.-]+", requirement)
+        if needed and "extra ==" not in requirement:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # for another system or Python
+                yield importlib.metadata.distribution(needed[0])
+                yield from _dependencies(needed[0])
+
+
+def copy_packages(folder_name: str, paths: Sequence[str], *leave_out: str) -> str:
+    """A new folder with copies of these packages, that every user may read, without files of these patterns."""
+    folder = f"{readable_copy()}/{folder_name}"
+    os.makedirs(folder)
+    for path in paths:
+        target = f"{folder}/{os.path.basename(path)}"
+        if os.path.isdir(path):
+            shutil.copytree(path, target, ignore=shutil.ignore_patterns("__pycache__", *leave_out))
+        else:
+            shutil.copy(path, target)
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    return folder
+
+
 def interpreter() -> str:
     """A Python that every user may run."""
     return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -92,6 +136,11 @@ def interpreter() -> str:
 def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOBMETER_", "XDG_"))}
     return {**kept, "PYTHONPATH": f"{readable_copy()}/src"}
+
+
+def environment_with_packages() -> dict[str, str]:
+    """The same, for commands that read the store or a spec: they need packages."""
+    return {**environment(), "PYTHONPATH": f"{readable_copy()}/src:{readable_packages()}"}
 
 
 def command_line(arguments: Sequence[str], user: int | None = None) -> list[str]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 import sys
 from typing import Any
 
-import sqlalchemy
-
 from tests.parts import missing, need_root
-from tests.running import become, environment, interpreter, workplace
+from tests.running import become, environment_with_packages, interpreter, workplace
 from tests.waiting import LONG
 
 ANOTHER = 65533
@@ -22,9 +19,7 @@ ANOTHER = 65533
 def reading_environment(user: int) -> dict[str, str]:
     """An environment in which this user can import what the commands need that read the store."""
     need_root("to become several users")
-    packages = os.path.dirname(os.path.dirname(sqlalchemy.__file__))
-    variables = environment()
-    variables["PYTHONPATH"] += f":{packages}"
+    variables = environment_with_packages()
     words = [*become(user), interpreter(), "-c", "import sqlalchemy, rich, jobmeter.store"]
     tried = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
     if tried.returncode:

@@ -12,8 +12,16 @@ import pytest
 from benchmarks.levels import KINDS, SECONDS, Levels, reported_levels, true_levels
 
 from tests.container_engines import PYTHON, WITH_PYTHON, Engine
-from tests.running import USERS, environment, interpreter, jobmeter, meter, readable_copy, workplace
-from tests.workflow.live import SITE, Place
+from tests.running import (
+    USERS,
+    environment_with_packages,
+    interpreter,
+    jobmeter,
+    meter,
+    readable_copy,
+    workplace,
+)
+from tests.workflow.live import Place
 
 WITHIN = 0.05
 _AT_ONCE = 3
@@ -133,7 +141,5 @@ def test_a_leak_is_reported_whatever_the_window(user: int) -> None:
         "run", "--store", store, "--interval", "0.25s", "--window", "0.5s", "--", interpreter(), "-c", LEAK, user=user
     )
     assert 0 == done.returncode, done.stderr
-    shown = jobmeter(
-        "show", "last", "--store", store, env={**environment(), "PYTHONPATH": f"{readable_copy()}/src:{SITE}"}
-    )
+    shown = jobmeter("show", "last", "--store", store, env=environment_with_packages())
     assert "memory grew steadily" in shown.stdout

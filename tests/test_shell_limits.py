@@ -13,10 +13,9 @@ import pytest
 
 from tests.exchange.reading import FIXTURES
 from tests.parts import need_root
-from tests.running import ROOT, interpreter, readable_copy, workplace
+from tests.running import ROOT, environment_with_packages, interpreter, workplace
 from tests.store.kept import five, kept
 from tests.waiting import LONG
-from tests.workflow.live import SITE
 
 COMMANDS = (
     ("ls",), ("show", "aaa1"), ("stats",), ("check", "--exit-zero"), ("size", "train"), ("export", "--windows"),
@@ -82,4 +81,4 @@ def test_few_processes_break_no_command(folder: Path, processes: int) -> None:
     need_root("to become a user without other processes")
     subprocess.run(["chown", "-R", "61235:61235", str(folder)], check=True)
     user = ["setpriv", "--reuid=61235", "--regid=61235", "--clear-groups", "prlimit", f"--nproc={processes}"]
-    check(folder, [*user, interpreter()], f"{readable_copy()}/src:{SITE}")
+    check(folder, [*user, interpreter()], environment_with_packages()["PYTHONPATH"])

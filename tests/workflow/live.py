@@ -19,11 +19,8 @@ from tests.celery_workers import shared_worker
 from tests.engines.packages import install_pipe
 from tests.parts import missing
 from tests.ray_cluster import shared_cluster
-from tests.running import NOBODY, become, readable_copy
+from tests.running import NOBODY, become, environment_with_packages
 from tests.waiting import LONG, lives, wait_for
-
-SITE = next(path for path in sys.path if path.endswith("site-packages"))
-
 
 ON_BOTH_ENGINES = pytest.mark.parametrize("place", ["local", "pipe"], indirect=True)
 """Runs a test on the local engine, and on one whose jobs run in other processes."""
@@ -76,7 +73,7 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOBMETER_", "XDG_"))}
-        path = f"{readable_copy()}/src:{SITE}" if self._user else f"{Path(__file__).parents[2]}/src"
+        path = environment_with_packages()["PYTHONPATH"] if self._user else f"{Path(__file__).parents[2]}/src"
         return {**kept, "PYTHONPATH": f"{path}:{self.packages}", "HOME": str(self.folder)}
 
     def call(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
