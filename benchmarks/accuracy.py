@@ -104,13 +104,13 @@ def _measure_brief(tool: Tool) -> Measured:
 def _row(
     text: str, load: str, quantity: Quantity, tools: list[Tool], results: Results, constant: Truth | None
 ) -> list[str]:
-    known = {tool.name: results[load, tool.name] for tool in tools if (load, tool.name) in results}
-    truths = {name: _true(seen, quantity, constant) for name, seen in known.items()}
+    by_tool = {tool.name: results[load, tool.name] for tool in tools if (load, tool.name) in results}
+    truths = {name: _true(seen, quantity, constant) for name, seen in by_tool.items()}
     usual = [truth for truth in truths.values() if truth is not None]
     # If a tool ended the load before it reported its truth, the truth of the other runs counts.
     typical = statistics.median(usual) if usual else None
     cells = [
-        _cell(known[tool.name], quantity, truths[tool.name] or typical) if tool.name in known else "failed"
+        _cell(by_tool[tool.name], quantity, truths[tool.name] or typical) if tool.name in by_tool else "failed"
         for tool in tools
     ]
     return [text, quantity.name, quantity.show(typical), *cells]

@@ -150,15 +150,15 @@ class Runexec:
         return ["/bin/sh", "-c", shell, "sh", *runexec]
 
     def read(self, place: Path) -> Reading:
-        found = dict(line.split("=", 1) for line in (place / "result").read_text().splitlines())
-        signal = int(found["exitsignal"]) + 128 if "exitsignal" in found else None
-        written = found.get("blkio-write")
-        memory = found.get("memory")
+        fields = dict(line.split("=", 1) for line in (place / "result").read_text().splitlines())
+        signal = int(fields["exitsignal"]) + 128 if "exitsignal" in fields else None
+        written = fields.get("blkio-write")
+        memory = fields.get("memory")
         return Reading(
-            float(found["cputime"].rstrip("s")),
+            float(fields["cputime"].rstrip("s")),
             None if memory is None else int(memory.rstrip("B")),
             None if written is None else int(written.rstrip("B")),
-            signal if signal is not None else int(found["returnvalue"]),
+            signal if signal is not None else int(fields["returnvalue"]),
         )
 
 
@@ -169,10 +169,10 @@ class GnuTime:
         return ["/usr/bin/time", "-f", "jobmeter %U %S %M %O %x", "-o", f"{place}/time", *job]
 
     def read(self, place: Path) -> Reading:
-        found = re.search(r"^jobmeter (\S+) (\S+) (\d+) (\d+) (\d+)$", (place / "time").read_text(), re.MULTILINE)
-        if found is None:
+        match = re.search(r"^jobmeter (\S+) (\S+) (\d+) (\d+) (\d+)$", (place / "time").read_text(), re.MULTILINE)
+        if match is None:
             raise ValueError("no whole report")
-        user, system, kib, blocks, code = found.groups()
+        user, system, kib, blocks, code = match.groups()
         return Reading(float(user) + float(system), int(kib) * 1024, int(blocks) * 512, int(code))
 
 

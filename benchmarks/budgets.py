@@ -135,10 +135,10 @@ def _memory() -> list[Budget]:
             if read_truth(place).pids:
                 sizes.append(_field(process.pid, "VmRSS"))
             time.sleep(0.1)
-    known = [size for size in sizes if size]
-    if len(known) < 8:
+    positive_sizes = [size for size in sizes if size]
+    if len(positive_sizes) < 8:
         return [Budget("the meter's memory", None, RSS_LIMIT, "")]
-    early, late = max(known[: len(known) // 4]), max(known)
+    early, late = max(positive_sizes[: len(positive_sizes) // 4]), max(positive_sizes)
     return [
         Budget("the meter's memory, bytes", late, RSS_LIMIT, f"{late / 1e6:.1f} MB"),
         Budget("its growth over 20,000 processes", late / early, _AS_FAST, f"{late / early:.3f}×"),

@@ -105,15 +105,15 @@ def _start(cluster: RayCluster, store: str) -> subprocess.Popen[bytes]:
 
 
 def _workers(raylets: Sequence[int], name: str) -> list[int]:
-    found = []
+    pids = []
     for raylet in raylets:
         with open(f"/proc/{raylet}/task/{raylet}/children", encoding="ascii") as file:
             children = file.read().split()
         for child in children:
             with open(f"/proc/{child}/cmdline", encoding="utf-8", errors="replace") as file:
                 if f"ray::{name}" in file.read():
-                    found.append(int(child))
-    return found
+                    pids.append(int(child))
+    return pids
 
 
 def _shares(groups: dict[str, Sequence[int]], seconds: float) -> dict[str, float]:

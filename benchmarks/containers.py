@@ -51,11 +51,11 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     mounts = tuple(Mount(path, path, True) for path in ("/usr", "/lib", "/lib64"))
     container = ContainerOptions(options.image, engine=options.engine, network="none", mounts=mounts)
-    known = [run(container, LOAD) for _ in range(options.runs)]
+    runs = [run(container, LOAD) for _ in range(options.runs)]
     short = [run(container, SHORT) for _ in range(options.runs)]
     rows = [
-        _row(f"CPU, {CPU_SECONDS} s", [seen.value("cpu_seconds") / CPU_SECONDS for seen in known], 0.02),
-        _row("peak, 300 MiB for 0.2 s", [seen.value("memory_peak_bytes") / int(seen.said) for seen in known], 0.03),
+        _row(f"CPU, {CPU_SECONDS} s", [seen.value("cpu_seconds") / CPU_SECONDS for seen in runs], 0.02),
+        _row("peak, 300 MiB for 0.2 s", [seen.value("memory_peak_bytes") / int(seen.said) for seen in runs], 0.03),
     ]
     print_table(f"{options.engine}: {options.runs} runs at 1 s", ["figure", "least", "most", "within", "runs"], rows)
     cpu = sorted(seen.value("cpu_seconds") for seen in short)
@@ -63,8 +63,8 @@ def main(arguments: list[str]) -> int:
     print(f"a container of 50 ms: CPU {cpu[0] * 1000:.0f} to {cpu[-1] * 1000:.0f} ms")
     print(f"a container of 50 ms: peak {mib(peak[0])} to {mib(peak[-1])}")
     for name in ("cpu_seconds", "memory_peak_bytes"):
-        exact = sum(seen.quality(name) == "exact" for seen in (*known, *short))
-        print(f"{name}: exact in {exact} of {len(known) + len(short)} runs")
+        exact = sum(seen.quality(name) == "exact" for seen in (*runs, *short))
+        print(f"{name}: exact in {exact} of {len(runs) + len(short)} runs")
     return 0
 
 

@@ -83,16 +83,16 @@ def read_truth(place: Path) -> Truth:
     except OSError:
         lines = []
 
-    def told(word: str) -> list[float]:
+    def values_of(word: str) -> list[float]:
         return [line[word] for line in lines if word in line]
 
-    cpu = told("cpu")
+    cpu = values_of("cpu")
     return Truth(
         sum(cpu) if cpu else None,
-        max(told("memory"), default=None),
-        max(told("written"), default=None),
-        tuple(map(int, told("pid"))),
-        bool(told("ready")),
+        max(values_of("memory"), default=None),
+        max(values_of("written"), default=None),
+        tuple(map(int, values_of("pid"))),
+        bool(values_of("ready")),
     )
 
 

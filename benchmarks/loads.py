@@ -25,7 +25,7 @@ _directory: str | None = None
 _seconds = 3.0
 
 
-def tell(**truth: float) -> None:
+def report(**truth: float) -> None:
     """Append a line to the truth. Of all lines, `cpu` is summed, every `pid` counts, and of other words the largest."""
     line = json.dumps(truth) + "\n"
     if _directory is None:
@@ -67,7 +67,7 @@ def short_sequential() -> None:
     """300 processes of some 20 ms of CPU, one after the other."""
     for _ in range(300):
         os.waitpid(_spawn_short(), 0)
-    tell(cpu=own_cpu(with_children=True))
+    report(cpu=own_cpu(with_children=True))
 
 
 def short_parallel() -> None:
@@ -81,7 +81,7 @@ def short_parallel() -> None:
         running += 1
     for _ in range(running):
         os.wait()
-    tell(cpu=own_cpu(with_children=True))
+    report(cpu=own_cpu(with_children=True))
 
 
 def unwaited() -> None:
@@ -90,13 +90,13 @@ def unwaited() -> None:
     for _ in range(50):
         if os.fork() == 0:
             burn(0.06)
-            tell(cpu=own_cpu())
+            report(cpu=own_cpu())
             os._exit(0)
     try:
         os.wait()  # returns when the last child has ended, and reports none of them
     except ChildProcessError:
         pass
-    tell(cpu=own_cpu())
+    report(cpu=own_cpu())
 
 
 def burst() -> None:
@@ -105,7 +105,7 @@ def burst() -> None:
     time.sleep(0.3)
     del block
     time.sleep(3)
-    tell(memory=own_peak())
+    report(memory=own_peak())
 
 
 def shared() -> None:
@@ -120,7 +120,7 @@ def shared() -> None:
             os._exit(0)
         children.append(pid)
     time.sleep(2)
-    tell(memory=sum(map(share, [os.getpid(), *children])))
+    report(memory=sum(map(share, [os.getpid(), *children])))
     for pid in children:
         os.waitpid(pid, 0)
 
@@ -133,10 +133,10 @@ def _daemon() -> int:
     os.setsid()
     if os.fork():
         os._exit(0)
-    tell(pid=os.getpid())
+    report(pid=os.getpid())
     block = b"x" * (100 * MIB)
     burn(2 - own_cpu())
-    tell(cpu=own_cpu(), memory=own_peak() if block else 0)
+    report(cpu=own_cpu(), memory=own_peak() if block else 0)
     os._exit(0)
 
 
@@ -144,13 +144,13 @@ def daemon_launcher_stays() -> None:
     """A daemon of 2 s of CPU and 100 MiB; who launched it stays for 4 s."""
     os.waitpid(_daemon(), 0)
     time.sleep(4)
-    tell(cpu=own_cpu(with_children=True))
+    report(cpu=own_cpu(with_children=True))
 
 
 def daemon_launcher_exits() -> None:
     """The same daemon; who launched it exits at once."""
     os.waitpid(_daemon(), 0)
-    tell(cpu=own_cpu(with_children=True))
+    report(cpu=own_cpu(with_children=True))
 
 
 def odd_name() -> None:
@@ -163,19 +163,19 @@ def odd_name() -> None:
         time.sleep(0.5)
         os._exit(0)
     os.waitpid(pid, 0)
-    tell(cpu=own_cpu(with_children=True))
+    report(cpu=own_cpu(with_children=True))
 
 
 def sleepers(seconds: float = 3.0) -> None:
     """500 processes that sleep."""
     pids = [os.posix_spawn("/bin/sleep", ["sleep", "3600"], os.environ) for _ in range(500)]
-    tell(ready=1)
+    report(ready=1)
     time.sleep(seconds)
     for pid in pids:
         os.kill(pid, signal.SIGTERM)
     for pid in pids:
         os.waitpid(pid, 0)
-    tell(cpu=own_cpu(with_children=True))
+    report(cpu=own_cpu(with_children=True))
 
 
 def sleepers_long() -> None:
@@ -200,7 +200,7 @@ def threads() -> None:
         worker.start()
     for worker in workers:
         worker.join()
-    tell(cpu=own_cpu())
+    report(cpu=own_cpu())
 
 
 def write() -> None:
@@ -212,21 +212,21 @@ def write() -> None:
         os.fsync(file.fileno())
     os.unlink(path)
     time.sleep(1.2)
-    tell(written=200 * MIB)
+    report(written=200 * MIB)
 
 
 def hang() -> None:
     """A process and its child that would stay for a minute, both named in the truth."""
     child = os.fork()
-    tell(pid=os.getpid())
+    report(pid=os.getpid())
     if child:
-        tell(ready=1)
+        report(ready=1)
     time.sleep(60)
 
 
 def churn() -> None:
     """20,000 processes that come and go, 50 at a time."""
-    tell(pid=os.getpid())
+    report(pid=os.getpid())
     for _ in range(400):
         pids = []
         for _ in range(50):
@@ -237,7 +237,7 @@ def churn() -> None:
             pids.append(pid)
         for pid in pids:
             os.waitpid(pid, 0)
-    tell(cpu=own_cpu(with_children=True))
+    report(cpu=own_cpu(with_children=True))
 
 
 def steady() -> None:
@@ -294,7 +294,7 @@ class Course:
         self.release()
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if line.endswith("kB\n")}
-        tell(
+        report(
             byte_seconds=self._byte_seconds,
             seconds=time.monotonic() - self._began,
             most=self._most,

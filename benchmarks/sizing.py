@@ -141,20 +141,20 @@ def split(tasks: Iterable[ReplayedTask], seed: int, past: float) -> tuple[dict[s
     processes: dict[str, list[ReplayedTask]] = {}
     for task in tasks:
         processes.setdefault(task.job, []).append(task)
-    known: dict[str, list[Need]] = {}
+    history: dict[str, list[Need]] = {}
     coming: list[ReplayedTask] = []
     for process, mine in processes.items():
         order.shuffle(mine)
         count = int(past * len(mine))
-        known[process] = [task.need for task in mine[:count]]
+        history[process] = [task.need for task in mine[:count]]
         coming += mine[count:]
     order.shuffle(coming)
-    return known, coming
+    return history, coming
 
 
-def score(method: Method, known: dict[str, list[Need]], coming: list[ReplayedTask]) -> Score:
+def score(method: Method, history: dict[str, list[Need]], coming: list[ReplayedTask]) -> Score:
     """What the requests of one method would have wasted."""
-    for process, past in known.items():
+    for process, past in history.items():
         method.learn(process, past)
     method.settle()
     timed = Timed(method)

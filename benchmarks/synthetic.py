@@ -110,8 +110,10 @@ def make_run(rng: random.Random, job: Job, number: int, started: float) -> tuple
         job.seconds * rng.lognormvariate(0, job.steadiness) * (0.4 if status is not Status.COMPLETED else 1), 3
     )
     cpu = round(wall * job.cpus * rng.uniform(0.5, 0.98), 4)
-    asked = 2 ** math.ceil(math.log2(job.memory * 1.3))
-    memory = asked if status is Status.OOM else min(int(job.memory * rng.lognormvariate(0, job.steadiness)), asked)
+    requested = 2 ** math.ceil(math.log2(job.memory * 1.3))
+    memory = (
+        requested if status is Status.OOM else min(int(job.memory * rng.lognormvariate(0, job.steadiness)), requested)
+    )
     processes = rng.randint(1, 12)
     written = int(memory * rng.uniform(0, 0.5))
     summary = make_summary(cpu, wall, memory, processes, written, status is Status.OOM)
@@ -126,7 +128,7 @@ def make_run(rng: random.Random, job: Job, number: int, started: float) -> tuple
         "host": HOST,
         "user": "ada",
         "started": utc(started),
-        "requirement": {"cpus": job.cpus, "memory_bytes": asked, "runtime_seconds": math.ceil(job.seconds * 3)},
+        "requirement": {"cpus": job.cpus, "memory_bytes": requested, "runtime_seconds": math.ceil(job.seconds * 3)},
         "ended": utc(started + wall),
         "wall_seconds": wall,
         "outcome": {"status": status.value, "exit_code": exit_code, "signal": signal},
@@ -206,8 +208,8 @@ def make_windows(rng: random.Random, wall: float, cpu: float, memory: int, proce
 def write_run(file: JournalFile, run: tuple[Record, list[JournalWindow]]) -> None:
     record, windows = run
     writer = JournalWriter("", record["id"], shared=file)
-    known = ("id", "name", "command", "cwd", "labels", "started", "requirement")
-    writer.begin({key: value for key, value in record.items() if key in known})
+    header_keys = ("id", "name", "command", "cwd", "labels", "started", "requirement")
+    writer.begin({key: value for key, value in record.items() if key in header_keys})
     for window in windows:
         writer.window(window.seconds, window.samples, window.cells, [])
     writer.record(record)

@@ -82,9 +82,9 @@ def _memory(place: str) -> None:
         sizes.append(_resident(process.pid))
         time.sleep(_LOOK)
     assert process.returncode == 0
-    known = [size for size in sizes if size]
-    quarter = len(known) // 4
-    early, late = max(known[:quarter]), max(known[-quarter:])
+    positive_sizes = [size for size in sizes if size]
+    quarter = len(positive_sizes) // 4
+    early, late = max(positive_sizes[:quarter]), max(positive_sizes[-quarter:])
     print_table(
         f"{MANY:,} jobs with dependencies",
         ["what", "measured"],

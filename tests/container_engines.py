@@ -145,9 +145,9 @@ class Engine:
         return self.client("ps", "--all", "--format", "{{.Names}}").stdout.split()
 
     def inspect(self, name: str) -> dict[str, Any]:
-        (told,) = json.loads(self.client("inspect", name).stdout)
-        found: dict[str, Any] = told
-        return found
+        (inspected,) = json.loads(self.client("inspect", name).stdout)
+        fields: dict[str, Any] = inspected
+        return fields
 
     def kill(self) -> None:
         """End the daemon at once, without a word to its containers."""
@@ -267,8 +267,8 @@ def rootless() -> Iterator[Engine]:
 @pytest.fixture(scope="session", params=["docker", "podman"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each of the two in turn."""
-    found: Engine = request.getfixturevalue(request.param)
-    return found
+    fixture: Engine = request.getfixturevalue(request.param)
+    return fixture
 
 
 @pytest.fixture

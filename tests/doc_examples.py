@@ -42,8 +42,8 @@ class Block(NamedTuple):
 def blocks(page: Path, language: str) -> list[Block]:
     """The blocks of a page that are in a language."""
     fenced = _FENCED.findall(page.read_text())
-    found = (Block(name, text, int(code or 0), int(columns or 0)) for code, columns, name, text in fenced)
-    return [block for block in found if block.language == language]
+    parsed = (Block(name, text, int(code or 0), int(columns or 0)) for code, columns, name, text in fenced)
+    return [block for block in parsed if block.language == language]
 
 
 def examples(page: Path) -> Iterator[Example]:

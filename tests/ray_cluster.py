@@ -1,7 +1,7 @@
 """A real Ray cluster of several nodes on this machine, in a process of its own: `RayCluster`, `shared_cluster`.
 
 Ray's own `Cluster` makes its caller the leader of a process group and takes over its signals. So it lives in another
-process (`python -m tests.ray_cluster`), which is told line by line what to do, and ends all that it started when its
+process (`python -m tests.ray_cluster`), which gets its orders line by line, and ends all that it started when its
 stdin does: also when the tests are killed.
 """
 
@@ -39,7 +39,7 @@ RAY_ENVIRONMENT = {
 
 
 class RayCluster:
-    """A head without CPUs, unless told otherwise, and nodes that are added. `close` it, whatever happens."""
+    """A head without CPUs, unless requested otherwise, and nodes that are added. `close` it, whatever happens."""
 
     def __init__(self, *, dashboard: bool = False, environment: Mapping[str, str] | None = None, **head: Any) -> None:
         """`head` are the arguments of Ray's `add_node` for the head."""
@@ -57,7 +57,7 @@ class RayCluster:
         )
         try:
             self.head = self.add_node(include_dashboard=dashboard, **{"num_cpus": 0, **head})
-            self.address: str = self._ask("address")["address"]
+            self.address: str = self._request("address")["address"]
             """HOST:PORT of the head."""
         except BaseException:
             self.close()
@@ -71,19 +71,19 @@ class RayCluster:
     def add_node(self, environment: Mapping[str, str] | None = None, **arguments: Any) -> str:
         """Start a node with these arguments of Ray's `add_node`; its id. `environment` is added to that of its jobs."""
         settings = {"object_store_memory": _SMALLEST_STORE, "memory": 4 << 30, **arguments}
-        return str(self._ask("add", environment=dict(environment or {}), arguments=settings)["node"])
+        return str(self._request("add", environment=dict(environment or {}), arguments=settings)["node"])
 
     def kill_node(self, node: str) -> None:
         """End a node as a power cut does: all its processes at once."""
-        self._ask("remove", node=node, graceful=False)
+        self._request("remove", node=node, graceful=False)
 
     def remove_node(self, node: str) -> None:
         """Let a node leave."""
-        self._ask("remove", node=node, graceful=True)
+        self._request("remove", node=node, graceful=True)
 
     def raylet(self, node: str) -> int:
         """The pid of the process that is the node."""
-        return int(self._ask("raylet", node=node)["pid"])
+        return int(self._request("raylet", node=node)["pid"])
 
     def close(self) -> None:
         """End every process of the cluster."""
@@ -101,7 +101,7 @@ class RayCluster:
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _ask(self, order: str, **fields: Any) -> dict[str, Any]:
+    def _request(self, order: str, **fields: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"order": order, **fields}).encode() + b"\n")
@@ -171,7 +171,7 @@ def main() -> None:
         for line in sys.stdin:
             try:
                 answer = host.answer(**json.loads(line))
-            except Exception as error:  # noqa: BLE001 - whoever asked shall see it
+            except Exception as error:  # noqa: BLE001 - whoever sent the order shall see it
                 answer = {"error": f"{type(error).__name__}: {error}"}
             answers.write(json.dumps(answer).encode() + b"\n")
     finally:

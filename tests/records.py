@@ -35,8 +35,8 @@ def violations_of_schema(name: str, value: Any) -> list[str]:
 
 def check_record(record: Any) -> None:
     """Fail the test whose record does not follow the schema."""
-    found = violations(record)
-    assert not found, f"run {record.get('id')} is no record of jobmeter.run/1: {'; '.join(found)}"
+    messages = violations(record)
+    assert not messages, f"run {record.get('id')} is no record of jobmeter.run/1: {'; '.join(messages)}"
 
 
 def parse_record(text: str | bytes) -> Any:

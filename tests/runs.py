@@ -68,8 +68,8 @@ def windows(count: int = 10, *, seconds: float = 1.0, megabytes: float = 100.0) 
 
 
 def journal(cells: Sequence[JournalWindow], **header: Any) -> Journal:
-    known: Any = {"id": "aaaa", "measurements": DESCRIBED, **header}
-    return Journal(known, list(cells), [], None, [])
+    fields: Any = {"id": "aaaa", "measurements": DESCRIBED, **header}
+    return Journal(fields, list(cells), [], None, [])
 
 
 def keep(location: str, *runs: Any, cells: Sequence[JournalWindow] = ()) -> None:

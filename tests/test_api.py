@@ -24,7 +24,7 @@ from tests.waiting import LONG, wait_for
 MIB = 1 << 20
 
 
-def test_a_run_tells_status_exit_code_and_figures() -> None:
+def test_a_run_has_status_exit_code_and_figures() -> None:
     run = jobmeter.run(["sh", "-c", "exit 3"], keep=False)
     assert ("failed", 3) == (run.status, run.exit_code)
     assert run.cpu_seconds is not None
@@ -108,7 +108,7 @@ def test_a_job_that_cannot_be_started_leaves_no_process_group_or_descriptor(comm
         assert list(left) == []
 
 
-def test_a_job_that_ignores_the_farewell_is_killed_when_it_is_cancelled() -> None:
+def test_a_job_that_ignores_sigterm_is_killed_when_it_is_cancelled() -> None:
     job = jobmeter.start(["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"], keep=False)
     time.sleep(0.3)
     threading.Timer(0.2, job.cancel).start()

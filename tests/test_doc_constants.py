@@ -35,9 +35,9 @@ def entry(module: str, name: str, key: object, convert: Callable[[float], float]
 def allowance(path: str, owner: str) -> Callable[[], float]:
     """Percent of the time that a class, or an attribute, of a collector may use."""
     source = Path(ROOT, "src", "jobmeter", path).read_text()
-    found = re.search(rf"\b{owner}\b.*?Allowance\((?:share=)?([\d.]+)", source, re.DOTALL)
-    assert found is not None, f"{path}: no allowance of {owner}"
-    return lambda: 100 * float(found[1])
+    match = re.search(rf"\b{owner}\b.*?Allowance\((?:share=)?([\d.]+)", source, re.DOTALL)
+    assert match is not None, f"{path}: no allowance of {owner}"
+    return lambda: 100 * float(match[1])
 
 
 def percent(share: float) -> float:

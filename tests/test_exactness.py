@@ -36,7 +36,7 @@ def resident_and_swapped(*names):
         fields = dict(line.split()[:2] for line in file if line.startswith("Vm"))
     return sum(int(fields[name]) * 1024 for name in names or ("VmRSS:", "VmSwap:"))
 
-def tell(**truth):
+def report(**truth):
     with open("@/truth", "a") as file:
         file.write(json.dumps(truth) + "\\n")
 
@@ -89,35 +89,35 @@ def assert_right_or_not_called_exact(done: Metered) -> None:
 
 
 SHARED_MEMORY = {
-    "a memfd": "file = os.memfd_create('x'); fill(file, 200); time.sleep(2); tell(memory=own_peak() + 200 * MIB)",
+    "a memfd": "file = os.memfd_create('x'); fill(file, 200); time.sleep(2); report(memory=own_peak() + 200 * MIB)",
     "a memfd that is mapped again and again": """
 file = os.memfd_create('x'); os.ftruncate(file, 200 * MIB)
 for part in range(10):
     window = mmap.mmap(file, 20 * MIB, offset=part * 20 * MIB)
     window[:] = b'x' * (20 * MIB)
     window.close()
-time.sleep(2); tell(memory=own_peak() + 180 * MIB)
+time.sleep(2); report(memory=own_peak() + 180 * MIB)
 """,
     "a memfd that a child holds": """
 file = os.memfd_create('x')
 if os.fork() == 0:
     fill(file, 200); time.sleep(2); os._exit(0)
-os.close(file); os.wait(); tell(memory=own_peak() + 205 * MIB)
+os.close(file); os.wait(); report(memory=own_peak() + 205 * MIB)
 """,
     "an open file on tmpfs, deleted": """
 file = os.open('/dev/shm/jobmeter-test', os.O_CREAT | os.O_RDWR); os.unlink('/dev/shm/jobmeter-test')
-fill(file, 200); time.sleep(2); tell(memory=own_peak() + 200 * MIB)
+fill(file, 200); time.sleep(2); report(memory=own_peak() + 200 * MIB)
 """,
     "SysV segments": """
 segments = [segment(50) for _ in range(4)]
-time.sleep(2); tell(memory=own_peak() + 150 * MIB)
+time.sleep(2); report(memory=own_peak() + 150 * MIB)
 for identifier in segments: libc.shmctl(identifier, 0, None)
 """,
     "page tables": """
 sparse = mmap.mmap(-1, 64 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
 sparse.madvise(mmap.MADV_NOHUGEPAGE)
 for offset in range(0, 64 << 30, 2 * MIB): sparse[offset]
-time.sleep(2); tell(memory=own_peak() + 128 * MIB)
+time.sleep(2); report(memory=own_peak() + 128 * MIB)
 """,
 }  # fmt: skip
 
@@ -137,24 +137,24 @@ def test_memory_that_no_process_maps_is_counted(load: str, user: int) -> None:
 UNSEEN = {
     "a memfd between two samples": """
 time.sleep(0.3)
-file = os.memfd_create('x'); fill(file, 200); os.close(file); tell(memory=own_peak() + 200 * MIB)
+file = os.memfd_create('x'); fill(file, 200); os.close(file); report(memory=own_peak() + 200 * MIB)
 """,
     "a file that stays on tmpfs": """
 with open('/dev/shm/jobmeter-test-%d' % os.getuid(), 'wb', 0) as file: fill(file.fileno(), 200)
-time.sleep(0.3); tell(memory=own_peak() + 200 * MIB)
+time.sleep(0.3); report(memory=own_peak() + 200 * MIB)
 """,
     "a memfd handed to another": """
 import socket
 ours, theirs = socket.socketpair()
 file = os.memfd_create('x'); fill(file, 200); socket.send_fds(ours, [b'x'], [file]); os.close(file)
-time.sleep(0.3); tell(memory=own_peak() + 200 * MIB)
+time.sleep(0.3); report(memory=own_peak() + 200 * MIB)
 """,
     "pipes": """
 count = 200 if os.getuid() == 0 else 30  # more than 64 MiB are root's alone
 pipes = [os.pipe() for _ in range(count)]
 for _, end in pipes:
     fcntl.fcntl(end, 1031, MIB); os.write(end, b'x' * MIB)
-time.sleep(0.3); tell(memory=own_peak() + count * MIB)
+time.sleep(0.3); report(memory=own_peak() + count * MIB)
 """,
 }  # fmt: skip
 
@@ -209,10 +209,10 @@ def _write(path: str, text: str) -> None:
 
 
 HUGE_PAGES = {
-    "mapped": "pages = huge_pages(128); time.sleep(2); tell(memory=own_peak() + 128 * MIB)",
+    "mapped": "pages = huge_pages(128); time.sleep(2); report(memory=own_peak() + 128 * MIB)",
     "of a memfd that is mapped no longer": """
 file = libc.memfd_create(b'x', 4); os.ftruncate(file, 128 * MIB); huge_pages(128, file).close()
-time.sleep(2); tell(memory=own_peak() + 128 * MIB)
+time.sleep(2); report(memory=own_peak() + 128 * MIB)
 """,
     "shared by four processes": """
 file = libc.memfd_create(b'x', 4); os.ftruncate(file, 128 * MIB); pages = huge_pages(128, file)
@@ -222,7 +222,7 @@ for _ in range(3):
     if pid == 0:
         sum(pages[::2 * MIB]); time.sleep(2.5); os._exit(0)
     children.append(pid)
-time.sleep(2); tell(memory=own_peak() + 130 * MIB)
+time.sleep(2); report(memory=own_peak() + 130 * MIB)
 for pid in children: os.waitpid(pid, 0)
 """,
 }  # fmt: skip
@@ -243,7 +243,7 @@ def test_huge_pages_are_part_of_the_peak(load: str, user: int) -> None:
 @USERS
 @pytest.mark.usefixtures("huge_pages")
 def test_huge_pages_between_two_samples_make_no_figure_exact(user: int) -> None:
-    load = "time.sleep(0.3); huge_pages(128).close(); tell(memory=own_peak() + 128 * MIB)"
+    load = "time.sleep(0.3); huge_pages(128).close(); report(memory=own_peak() + 128 * MIB)"
     assert_right_or_not_called_exact(hide(load, user=user, options=("--interval", "60")))
 
 
@@ -279,7 +279,7 @@ first.madvise(mmap.MADV_NOHUGEPAGE)
 for part in range(100): first[part * MIB:(part + 1) * MIB] = os.urandom(MIB)
 first.madvise(21)  # MADV_PAGEOUT
 second = b'x' * (100 * MIB)
-time.sleep(2); tell(memory=resident_and_swapped(), swapped=resident_and_swapped('VmSwap:'))
+time.sleep(2); report(memory=resident_and_swapped(), swapped=resident_and_swapped('VmSwap:'))
 """,
         user=user,
     )
@@ -291,33 +291,33 @@ time.sleep(2); tell(memory=resident_and_swapped(), swapped=resident_and_swapped(
 
 ESCAPES = {
     "the job itself": "leave('memory', 'cpuacct'); held = b'x' * (200 * MIB); burn(0.5); time.sleep(0.5)\n"
-    "tell(memory=own_peak(), cpu=own_cpu())",
+    "report(memory=own_peak(), cpu=own_cpu())",
     "the job itself, and back": """
 groups = [line.strip().split(':') for line in open('/proc/self/cgroup')]
 own = [f'{name}{path}' for _, name, path in groups if name in ('memory', 'cpuacct')]
 leave('memory', 'cpuacct'); held = b'x' * (200 * MIB); burn(0.5); time.sleep(0.5); leave(*own)
-tell(memory=own_peak(), cpu=own_cpu())
+report(memory=own_peak(), cpu=own_cpu())
 """,
     "a child, beside what stays": """
 held = b'x' * (300 * MIB)
 if os.fork() == 0:
     leave('memory', 'cpuacct'); more = b'y' * (200 * MIB); burn(0.5); time.sleep(1); os._exit(0)
-os.wait(); tell(memory=own_peak() + 200 * MIB, cpu=own_cpu())
+os.wait(); report(memory=own_peak() + 200 * MIB, cpu=own_cpu())
 """,
     "a child that leaves memory alone": """
 held = b'x' * (300 * MIB)
 if os.fork() == 0:
     leave('memory'); more = b'y' * (200 * MIB); time.sleep(1); os._exit(0)
-os.wait(); tell(memory=own_peak() + 200 * MIB, cpu=own_cpu())
+os.wait(); report(memory=own_peak() + 200 * MIB, cpu=own_cpu())
 """,
     "a child nobody waits for": """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 held = b'x' * (300 * MIB)
 if os.fork() == 0:
-    leave('memory', 'cpuacct'); more = b'y' * (200 * MIB); burn(0.5); time.sleep(1); tell(cpu=own_cpu()); os._exit(0)
+    leave('memory', 'cpuacct'); more = b'y' * (200 * MIB); burn(0.5); time.sleep(1); report(cpu=own_cpu()); os._exit(0)
 try: os.wait()
 except ChildProcessError: pass
-tell(memory=own_peak() + 200 * MIB, cpu=own_cpu())
+report(memory=own_peak() + 200 * MIB, cpu=own_cpu())
 """,
 }  # fmt: skip
 
@@ -353,7 +353,7 @@ own = [f'{name}{path}' for _, name, path in groups if name in ('memory', 'cpuacc
 for path in own: os.mkdir(f'/sys/fs/cgroup/{path}/below')
 leave(*(f'{path}/below' for path in own)); held = b'x' * (200 * MIB); time.sleep(1); leave(*own)
 for path in own: os.rmdir(f'/sys/fs/cgroup/{path}/below')
-tell(memory=own_peak())
+report(memory=own_peak())
 """,
         user=0,
     )
@@ -366,7 +366,7 @@ def test_processes_in_a_pid_namespace_of_their_own_are_counted(user: int) -> Non
     become = (
         ["unshare", "--pid", "--fork"] if user == 0 else ["unshare", "--user", "--map-root-user", "--pid", "--fork"]
     )
-    load = COMMON + "held = b'x' * (200 * MIB); burn(0.5); time.sleep(0.5); tell(memory=own_peak(), cpu=own_cpu())"
+    load = COMMON + "held = b'x' * (200 * MIB); burn(0.5); time.sleep(0.5); report(memory=own_peak(), cpu=own_cpu())"
     before = stolen_seconds()
     done = meter(*become, interpreter(), "-c", load, options=OFTEN, user=user)
     if done.exit_code != 0:
@@ -414,7 +414,7 @@ code = 'import time' + chr(10) + 'while time.process_time() < 0.6: pass'
 os.posix_spawn({program!r}, [{program!r}, '-I', '-S', '-c', code], {{}})
 try: os.wait()
 except ChildProcessError: pass
-tell(cpu=own_cpu() + 0.6)
+report(cpu=own_cpu() + 0.6)
 """,
         options=OFTEN, user=NOBODY,
     )  # fmt: skip
@@ -429,9 +429,9 @@ def test_of_ordinary_loads_too_what_is_called_exact_is_right(load: str, user: in
     before = stolen_seconds()
     done = meter_load(load, options=["--orphans", "wait"], user=user)
     slack = {"cpu": 0.05 + stolen_seconds() - before, "memory": MIB}
-    told = {name for line in done.truth for name in line}
+    names = {name for line in done.truth for name in line}
     for name, figure in (("cpu", "cpu_seconds"), ("memory", "memory_peak_bytes")):
-        if name in told and done.quality(figure) == "exact":
+        if name in names and done.quality(figure) == "exact":
             assert done.value(figure) == pytest.approx(done.true(name), rel=0.05, abs=slack[name])
 
 
@@ -445,7 +445,7 @@ def test_without_a_cgroup_no_peak_of_memory_is_exact(command: str) -> None:
 
 def test_with_a_cgroup_an_ordinary_peak_is_exact() -> None:
     need_root("for a cgroup")
-    done = hide("held = b'x' * (100 * MIB); time.sleep(0.3); tell(memory=own_peak())", user=0)
+    done = hide("held = b'x' * (100 * MIB); time.sleep(0.3); report(memory=own_peak())", user=0)
     if "proc_hugetlb_total" in done.record["measurements"]:
         missing("a machine without huge pages")
     assert done.quality("memory_peak_bytes") == "exact"

@@ -67,8 +67,8 @@ def jobmeter(tmp_path_factory: pytest.TempPathFactory) -> Commands:
 
 def test_ls_shows_it_finds_by_it_and_sorts_by_it(jobmeter: Commands) -> None:
     assert "threads_peak" in jobmeter("ls").splitlines()[0].split()
-    found = jobmeter.json("ls", "--where", "threads_peak > 3", "--fields", "name,threads_peak")
-    assert [{"name": "threads", "threads_peak": 4}] == found
+    rows = jobmeter.json("ls", "--where", "threads_peak > 3", "--fields", "name,threads_peak")
+    assert [{"name": "threads", "threads_peak": 4}] == rows
     assert ["threads", "before"] == [row["name"] for row in jobmeter.json("ls", "--sort", "threads_peak")]
 
 

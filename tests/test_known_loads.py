@@ -56,7 +56,7 @@ def test_a_daemon_is_measured_to_its_end_when_orphans_are_waited_for(load: str, 
 
 
 @USERS
-def test_a_daemon_is_left_alone_by_default_and_told(user: int) -> None:
+def test_a_daemon_is_left_alone_by_default_and_reported(user: int) -> None:
     done = meter_load("daemon-launcher-exits", user=user)
     assert done.record["provenance"]["left_running"] == 1
     assert done.quality("cpu_seconds") == "at least"

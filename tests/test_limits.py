@@ -1,4 +1,4 @@
-"""`--enforce`: what is asked for becomes a limit, and the whole job that exceeds it ends."""
+"""`--enforce`: the request becomes a limit, and the whole job that exceeds it ends."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_a_job_over_its_runtime_is_ended_with_all_it_started(user: int) -> None:
     assert not os.path.exists(f"/proc/{done.stdout.strip()}")
 
 
-def test_a_job_that_ignores_the_farewell_is_killed() -> None:
+def test_a_job_that_ignores_sigterm_is_killed() -> None:
     body = "trap '' TERM; while :; do sleep 0.2; done"
     done = meter("sh", "-c", body, options=["--runtime", "0.3s", "--enforce"])
     assert done.record["outcome"] == {"status": "timeout", "exit_code": None, "signal": 9}
 
 
-def test_a_cpu_limit_holds_a_busy_job_back_and_the_time_is_told() -> None:
+def test_a_cpu_limit_holds_a_busy_job_back_and_the_throttled_time_is_recorded() -> None:
     need_root("for a cgroup")
     # So little that it would get more on any machine, also on a busy one.
     body = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"

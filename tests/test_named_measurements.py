@@ -39,7 +39,7 @@ def test_it_may_be_excluded_again() -> None:
     assert 0 == meter("true", options=["--measurements", "default,container_pids,-container_*"]).exit_code
 
 
-def test_what_only_the_launch_of_the_job_can_tell_is_said_too() -> None:
+def test_what_cannot_be_measured_is_reported_also_when_only_the_launch_of_the_job_shows_it() -> None:
     """An ordinary user gets no cgroup here; a user who gets one has the key measured."""
     folder = workplace()
     options = ["--quiet", "--measurements", "cgroup_mem_peak", "--store", folder]

@@ -46,7 +46,7 @@ def test_a_job_in_a_network_of_its_own_does_not_see_that_of_the_machine() -> Non
     assert {} == meter("true", options=("--own-network", "--measurements", "none")).record["measurements"]
 
 
-def test_an_ordinary_user_is_told_what_a_network_of_its_own_needs() -> None:
+def test_an_ordinary_user_is_shown_what_a_network_of_its_own_needs() -> None:
     if os.getuid() == 0:
         done = jobmeter("run", "--own-network", "--", "true", user=NOBODY)
         assert 125 == done.returncode

@@ -20,12 +20,12 @@ GROUP = next((group for group in grp.getgrall() if 0 < group.gr_gid < 1000 and n
 
 def modes(store: str) -> dict[str, int]:
     """The permissions of everything in the store, by its path there; the store itself is `.`."""
-    found = {".": stat.S_IMODE(os.stat(store).st_mode)}
+    by_path = {".": stat.S_IMODE(os.stat(store).st_mode)}
     for folder, folders, files in os.walk(store):
         for name in (*folders, *files):
             path = os.path.join(folder, name)
-            found[os.path.relpath(path, store)] = stat.S_IMODE(os.lstat(path).st_mode)
-    return found
+            by_path[os.path.relpath(path, store)] = stat.S_IMODE(os.lstat(path).st_mode)
+    return by_path
 
 
 def spec(folder: str) -> str:
@@ -45,9 +45,9 @@ def test_a_new_store_is_its_users_alone_whatever_the_umask(umask: int) -> None:
         at = len(words) if words[0] != "run" else 1
         done = jobmeter_of(*words[:at], "--store", store, *words[at:], user=NOBODY, umask=umask)
         assert done.returncode == 0, done.stderr
-    found = modes(store)
-    assert {"index.db", "workflows/demo/1/plan.json", "workflows/demo/1/runner.json"} <= found.keys()
-    wrong = {path: oct(mode) for path, mode in found.items() if mode & 0o077}
+    by_path = modes(store)
+    assert {"index.db", "workflows/demo/1/plan.json", "workflows/demo/1/runner.json"} <= by_path.keys()
+    wrong = {path: oct(mode) for path, mode in by_path.items() if mode & 0o077}
     assert not wrong
 
 
@@ -112,9 +112,9 @@ def test_members_of_the_group_share_a_store(group: grp.struct_group, umask: int)
         assert {"first", "second", "a"} == {run["name"] for run in json.loads(listed.stdout)}, listed.stderr
     results = jobmeter_of("workflow", "results", "demo", "--store", store, user=NOBODY, groups=gid)
     assert (results.returncode, results.stderr) == (0, "")
-    found = modes(store)
-    assert {0o2770, 0o660} == set(found.values()), {path: oct(mode) for path, mode in found.items()}
-    assert {group.gr_gid} == {os.lstat(f"{store}/{path}").st_gid for path in found}
+    by_path = modes(store)
+    assert {0o2770, 0o660} == set(by_path.values()), {path: oct(mode) for path, mode in by_path.items()}
+    assert {group.gr_gid} == {os.lstat(f"{store}/{path}").st_gid for path in by_path}
     # And nobody else.
     assert jobmeter_of("ls", "--store", store, user=ANOTHER).returncode == 125
 

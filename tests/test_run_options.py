@@ -29,7 +29,7 @@ def test_a_pattern_selects_all_keys_of_a_source_and_the_default_can_be_extended(
     assert {"host_load1", "host_mem_used", "proc_rss_total", "rusage_maxrss"} <= done.record["measurements"].keys()
 
 
-def test_the_record_tells_its_provenance() -> None:
+def test_the_record_holds_its_provenance() -> None:
     provenance = meter("sleep", "0.3", options=["--interval", "0.1"]).record["provenance"]
     assert provenance["interval_seconds"] == 0.1
     assert provenance["interval_reached_seconds"] > 0
@@ -38,7 +38,7 @@ def test_the_record_tells_its_provenance() -> None:
     assert provenance["collectors"]["proc"] == {"available": True}
 
 
-def test_per_process_figures_are_kept_in_the_journal_when_asked_for() -> None:
+def test_per_process_figures_are_kept_in_the_journal_on_request() -> None:
     folder = workplace()
     options = ["--quiet", "--store", folder, "--interval", "0.1", "--window", "0.2", "--per-process"]
     jobmeter("run", *options, "--", "sh", "-c", "sleep 0.7 & sleep 0.7; wait")

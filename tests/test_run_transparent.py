@@ -27,7 +27,7 @@ def test_every_exit_code_passes_through() -> None:
 
 
 @pytest.mark.parametrize("name", ["TERM", "KILL", "SEGV", "ABRT", "HUP", "INT"])
-def test_a_signal_that_kills_the_job_is_told_as_128_and_its_number(name: str) -> None:
+def test_a_signal_that_kills_the_job_is_reported_as_128_plus_its_number(name: str) -> None:
     number = int(getattr(signal, f"SIG{name}"))
     done = meter("sh", "-c", f"kill -{name} $$")
     assert done.exit_code == 128 + number
@@ -64,9 +64,9 @@ def test_the_environment_and_directory_of_the_job_are_as_without() -> None:
 
 
 def test_signal_dispositions_of_the_job_are_as_without() -> None:
-    ask = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
-    bare = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
-    metered = jobmeter("run", "--quiet", "--", *ask).stdout
+    command = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+    bare = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    metered = jobmeter("run", "--quiet", "--", *command).stdout
     # Less 32 and 33, which glibc keeps for itself and leaves ignored or not as it happens to spawn.
     kept = ~(0b11 << 31)
     bare_masks, metered_masks = (
@@ -296,7 +296,7 @@ def test_a_job_that_ignores_term_is_killed_by_the_second() -> None:
     assert not lives(int(line))
 
 
-def test_what_a_job_leaves_running_is_ended_when_asked() -> None:
+def test_what_a_job_leaves_running_is_ended_on_request() -> None:
     process, line = started("run", "--orphans", "end", "--", "sh", "-c", "setsid sleep 100 >/dev/null 2>&1 & echo $!")
     process.communicate(timeout=LONG)
     assert process.returncode == 0

@@ -35,12 +35,12 @@ for _ in range(4):
         os.setsid()
         if os.fork() == 0:  # an orphan, with its own session, as soon as its parent ends
             loads.burn(0.5)
-        loads.tell(cpu=loads.own_cpu(), pid=os.getpid())
+        loads.report(cpu=loads.own_cpu(), pid=os.getpid())
         os._exit(0)
     os.wait()
     loads.burn(0.4)
 held = b"x" * (100 << 20)
-loads.tell(cpu=loads.own_cpu(), pid=os.getpid(), memory=loads.own_peak())
+loads.report(cpu=loads.own_cpu(), pid=os.getpid(), memory=loads.own_peak())
 sys.exit(7)
 """
 
@@ -59,7 +59,7 @@ def children_of(pid: int) -> list[int]:
 
 
 class Started:
-    """`jobmeter run` of a job that tells its pids in the file `pids`, line by line."""
+    """`jobmeter run` of a job that writes its pids to the file `pids`, line by line."""
 
     def __init__(self, command: Sequence[str], *options: str, user: int | None = None, kind: str = "compiled") -> None:
         self.folder = workplace()
@@ -94,8 +94,8 @@ class Started:
 
 def groups_of(pid: int) -> list[str]:
     """The cgroups of jobs of the jobmeter with this pid."""
-    found = [path for path, _, _ in os.walk("/sys/fs/cgroup")]
-    return [path for path in found if os.path.basename(path).startswith(f"jobmeter-{pid}-")]
+    groups = [path for path, _, _ in os.walk("/sys/fs/cgroup")]
+    return [path for path in groups if os.path.basename(path).startswith(f"jobmeter-{pid}-")]
 
 
 def stolen_seconds() -> float:
@@ -182,7 +182,7 @@ def test_a_memory_limit_ends_the_job(user: int) -> None:
 
 @pytest.mark.parametrize(("orphans", "left"), [("leave", 1), ("end", 0)])
 @pytest.mark.parametrize("user", [0, NOBODY])
-def test_what_the_job_leaves_running_is_treated_as_asked_for(user: int, orphans: str, left: int) -> None:
+def test_what_the_job_leaves_running_is_treated_as_requested(user: int, orphans: str, left: int) -> None:
     script = (
         "(setsid sh -c 'echo $$ >>pids; exec sleep 300' & ) ; echo $$ >>pids; while [ ! -e end ]; do sleep 0.01; done"
     )
@@ -285,7 +285,7 @@ class TestInTheApi:
         (tmp_path / "end").touch()
         run = job.wait()
         assert not lives(pid)
-        # Its new parent is told, and since Linux 6.15 we are too.
+        # Its new parent gets the exit code, and since Linux 6.15 we do too.
         assert (run.status, run.exit_code) in (("failed", 3), ("lost", None))
         assert run.record["provenance"]["shepherd_killed"]
         assert "exact" != run.record["measurements"].get("perf_cpu_seconds", {}).get("quality")
@@ -297,7 +297,7 @@ class TestInTheApi:
         assert "cancelled" == job.wait().status
         assert not any(map(lives, pids))
 
-    def test_an_exit_code_that_nobody_tells_is_unknown_and_no_success(
+    def test_an_exit_code_that_nobody_reports_is_unknown_and_no_success(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(PidFd, "wait_status", lambda held: None)  # a kernel before 6.15

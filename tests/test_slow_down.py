@@ -105,8 +105,8 @@ def busy(load: str, *, rounds: int = 100, options: tuple[str, ...] = (), **more:
 
 
 def perf(done: Metered) -> dict[str, object]:
-    found: dict[str, object] = done.record["provenance"]["collectors"]["perf"]
-    return found
+    provenance: dict[str, object] = done.record["provenance"]["collectors"]["perf"]
+    return provenance
 
 
 def skip_without_perf(done: Metered) -> None:

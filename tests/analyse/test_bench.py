@@ -88,14 +88,14 @@ def walls(*medians: float) -> list[object]:
 
 
 def test_speed_up_is_against_the_fewest_workers_and_efficiency_is_per_worker() -> None:
-    found = scalings([{"n": "4"}, {"n": "1"}, {"n": "2"}], walls(3.0, 8.0, 4.0), "n")  # type: ignore[arg-type]
-    assert [Scaling(8 / 3, 2 / 3), Scaling(1.0, 1.0), Scaling(2.0, 1.0)] == found
+    results = scalings([{"n": "4"}, {"n": "1"}, {"n": "2"}], walls(3.0, 8.0, 4.0), "n")  # type: ignore[arg-type]
+    assert [Scaling(8 / 3, 2 / 3), Scaling(1.0, 1.0), Scaling(2.0, 1.0)] == results
 
 
 def test_variants_that_differ_in_more_than_workers_have_references_of_their_own() -> None:
     parameters = [{"n": "2", "size": "s"}, {"n": "4", "size": "s"}, {"n": "2", "size": "l"}, {"n": "4", "size": "l"}]
-    found = scalings(parameters, walls(1.0, 0.5, 10.0, 10.0), "n")  # type: ignore[arg-type]
-    assert [Scaling(1.0, 1.0), Scaling(2.0, 1.0), Scaling(1.0, 1.0), Scaling(1.0, 0.5)] == found
+    results = scalings(parameters, walls(1.0, 0.5, 10.0, 10.0), "n")  # type: ignore[arg-type]
+    assert [Scaling(1.0, 1.0), Scaling(2.0, 1.0), Scaling(1.0, 1.0), Scaling(1.0, 0.5)] == results
 
 
 def test_without_workers_the_first_is_the_reference() -> None:

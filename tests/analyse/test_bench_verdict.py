@@ -18,8 +18,8 @@ def verdict(before: Sequence[float], after: Sequence[float], tolerance: float = 
 
 
 def test_twice_as_much_is_a_regression() -> None:
-    found = verdict([1.0, 1.01, 0.99, 1.0, 1.02, 0.98], [2.0, 2.01, 1.99, 2.0, 2.02, 1.98])
-    assert ["a"] == [each.variant for each in found.regressions]
+    judgement = verdict([1.0, 1.01, 0.99, 1.0, 1.02, 0.98], [2.0, 2.01, 1.99, 2.0, 2.02, 1.98])
+    assert ["a"] == [each.variant for each in judgement.regressions]
 
 
 def test_less_is_none() -> None:
@@ -68,8 +68,8 @@ def test_holm_s_correction_is_that_of_the_literature() -> None:
 
 
 def test_a_variant_that_the_baseline_lacks_is_named() -> None:
-    found = judge({"a": bench_runs(WALL.key, [1.0] * 6)}, {"b": bench_runs(WALL.key, [9.0] * 6)}, 0.05, [WALL])
-    assert (["b"], []) == (found.missing, found.judged)
+    judgement = judge({"a": bench_runs(WALL.key, [1.0] * 6)}, {"b": bench_runs(WALL.key, [9.0] * 6)}, 0.05, [WALL])
+    assert (["b"], []) == (judgement.missing, judgement.judged)
 
 
 def test_too_few_runs_are_no_regression() -> None:
@@ -84,12 +84,12 @@ def test_figures_of_different_sources_are_compared_by_one_that_all_have() -> Non
 
 def test_without_a_common_source_nothing_is_compared() -> None:
     before, after = bench_runs(MEMORY.key, [1.0] * 6, "ps_rss"), bench_runs(MEMORY.key, [9.0] * 6, "cgroup_mem_peak")
-    found = judge({"a": before}, {"a": after}, 0.05, [MEMORY, CPU])
-    assert [] == found.regressions
+    judgement = judge({"a": before}, {"a": after}, 0.05, [MEMORY, CPU])
+    assert [] == judgement.regressions
     assert [
         "it is from cgroup_mem_peak and ps_rss, and no source has it in all runs",
         "not every run has it",
-    ] == [each.why for each in found.not_compared]
+    ] == [each.why for each in judgement.not_compared]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -15,28 +15,28 @@ def over(resource: Resource, specified: float, used: float, cause: str | None = 
 
 
 def test_only_what_was_over_used_is_corrected() -> None:
-    found = corrections(
+    corrected = corrections(
         [over(MEMORY, 8 * GIB, 10 * GIB)], Requirement(4, 12 * GIB, 60.0), Requirement(2, 8 * GIB, 30.0)
     )
-    assert Requirement(None, 12 * GIB, None) == found
+    assert Requirement(None, 12 * GIB, None) == corrected
 
 
 def test_it_is_above_everything_that_was_used_though_less_is_advised() -> None:
     lines = [over(MEMORY, GIB, 2 * GIB), over(MEMORY, GIB, 3 * GIB), over(RUNTIME, 60, 100)]
-    found = corrections(lines, Requirement(None, GIB, 5.0), Requirement(None, GIB, 60.0))
-    assert (found.memory_bytes or 0) > 3 * GIB
-    assert (found.runtime_seconds or 0) > 100
+    corrected = corrections(lines, Requirement(None, GIB, 5.0), Requirement(None, GIB, 60.0))
+    assert (corrected.memory_bytes or 0) > 3 * GIB
+    assert (corrected.runtime_seconds or 0) > 100
 
 
 def test_who_met_a_limit_gets_clearly_more() -> None:
-    found = corrections([over(MEMORY, 8 * GIB, 8 * GIB, "out of memory")], Requirement(), Requirement())
-    assert 12 * GIB == found.memory_bytes
+    corrected = corrections([over(MEMORY, 8 * GIB, 8 * GIB, "out of memory")], Requirement(), Requirement())
+    assert 12 * GIB == corrected.memory_bytes
 
 
-def test_it_never_asks_for_less_than_is_asked_for_already() -> None:
+def test_a_correction_never_requests_less_than_is_requested_already() -> None:
     """The spec may have been corrected by hand since."""
-    found = corrections([over(MEMORY, GIB, 2 * GIB)], Requirement(None, 3 * GIB), Requirement(None, 64 * GIB))
-    assert 64 * GIB == found.memory_bytes
+    corrected = corrections([over(MEMORY, GIB, 2 * GIB)], Requirement(None, 3 * GIB), Requirement(None, 64 * GIB))
+    assert 64 * GIB == corrected.memory_bytes
 
 
 def test_without_advice_cpus_are_what_was_used_rounded_up() -> None:

@@ -9,7 +9,7 @@ from jobmeter.analyse.timeline import WindowSample
 from tests.runs import record
 
 GIB = 1 << 30
-ASKED = {"cpus": 2, "memory_bytes": 4 * GIB, "runtime_seconds": 60}
+REQUESTED = {"cpus": 2, "memory_bytes": 4 * GIB, "runtime_seconds": 60}
 
 
 def kinds(run: Any, samples: list[WindowSample] | None = None) -> list[str]:
@@ -19,7 +19,7 @@ def kinds(run: Any, samples: list[WindowSample] | None = None) -> list[str]:
 def used(**figures: Any) -> Any:
     """A run that used most of what it requested, but for these figures."""
     usual = {"wall_seconds": 50.0, "cpu_mean_percent": 180.0, "cpu_seconds": 90.0, "memory_peak_bytes": 3 * GIB}
-    return record("aaa1", requirement=ASKED, **{**usual, **figures})
+    return record("aaa1", requirement=REQUESTED, **{**usual, **figures})
 
 
 def memory(*levels: float) -> list[WindowSample]:
@@ -47,29 +47,29 @@ def memory(*levels: float) -> list[WindowSample]:
         (record("aaa1", wall_seconds=50.0), []),
     ],
     ids=[
-        "as asked", "over memory", "all of it", "over cpus", "a little over", "a peak a little over",
+        "as requested", "over memory", "all of it", "over cpus", "a little over", "a peak a little over",
         "a peak over", "cpus enforced", "over time", "memory unused",
         "cpus unused", "cpus used for a while", "less than a percent over", "too short to matter", "time unused",
         "nothing measured",
     ],
 )  # fmt: skip
-def test_use_is_held_against_what_was_asked_for(run: dict[str, Any], expected: list[str]) -> None:
+def test_usage_is_compared_with_the_request(run: dict[str, Any], expected: list[str]) -> None:
     assert expected == kinds(run)
 
 
-def test_waste_is_not_told_of_a_figure_that_may_be_higher() -> None:
+def test_waste_is_not_reported_for_a_figure_that_may_be_higher() -> None:
     run = used(memory_peak_bytes=GIB)
     run["usage"]["memory_peak_bytes"]["quality"] = "at least"
     assert [] == kinds(run)
 
 
-def test_a_run_out_of_memory_is_told_with_what_to_ask_for() -> None:
+def test_a_run_out_of_memory_is_reported_with_what_to_request() -> None:
     run = used(memory_peak_bytes=4 * GIB)
     run["outcome"] = {"status": "oom", "exit_code": None, "signal": 9}
     assert ["It ran out of memory. Request more than 4 GiB."] == [finding.text for finding in findings(run)]
 
 
-def test_a_process_that_the_oom_killer_took_is_told_though_the_job_went_on() -> None:
+def test_a_process_that_the_oom_killer_ended_is_reported_though_the_job_went_on() -> None:
     run = used()
     run["measurements"] = {"cgroup_oom_kills": {"unit": "count", "kind": "counter", "total": 2}}
     assert ["oom"] == kinds(run)
@@ -93,12 +93,12 @@ def test_problems_come_before_hints() -> None:
     ],
     ids=["steady", "flat", "too few", "only at the start", "falling", "saw"],
 )
-def test_memory_that_grows_steadily_to_the_end_is_told(levels: list[float], expected: list[str]) -> None:
+def test_memory_that_grows_steadily_to_the_end_is_reported(levels: list[float], expected: list[str]) -> None:
     assert expected == kinds(used(), memory(*levels))
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(12, ["growth"]), (6, [])], ids=["a leak", "a job that loads"])
-def test_growth_is_told_from_loading_by_its_time_and_not_by_the_number_of_windows(
+def test_growth_is_distinguished_from_loading_by_its_time_and_not_by_the_number_of_windows(
     seconds: int, expected: list[str]
 ) -> None:
     windows = [WindowSample(0.05 * number, 5.0, 100.0 + number, 1) for number in range(1, 20 * seconds)]

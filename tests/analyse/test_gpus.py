@@ -69,10 +69,10 @@ def test_a_spec_is_corrected_to_what_was_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("busy", "found"), [(0.0, ["idle_gpu"]), (179.0, ["idle_gpu"]), (181.0, []), (3600.0, [])]
+    ("busy", "expected"), [(0.0, ["idle_gpu"]), (179.0, ["idle_gpu"]), (181.0, []), (3600.0, [])]
 )  # 5 % of an hour is 180 s
-def test_a_gpu_that_hardly_worked_is_idle(busy: float, found: list[str]) -> None:
-    assert found == kinds(run(1, 1, gpu_seconds=busy))
+def test_a_gpu_that_hardly_worked_is_idle(busy: float, expected: list[str]) -> None:
+    assert expected == kinds(run(1, 1, gpu_seconds=busy))
 
 
 def test_gpus_that_were_requested_and_never_used_did_nothing() -> None:

@@ -35,13 +35,13 @@ def test_the_order_of_trust_is_the_written_one() -> None:
         ({"perf_cpu_seconds": 0.0, "rusage_cpu_seconds": 0.2}, "rusage_cpu_seconds"),
     ],
 )
-def test_a_less_trusted_source_that_tells_clearly_more_wins(values: dict[str, float], expected: str) -> None:
+def test_a_less_trusted_source_that_reports_clearly_more_wins(values: dict[str, float], expected: str) -> None:
     figure = usage(totals(**values), DESCRIBED, 20.0)["cpu_seconds"]
     assert (expected, values[expected]) == (figure["from"], figure["value"])
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("by_source", "expected"),
     [
         # The cgroup bears out that all of the difference was stolen.
         ({"cgroup": 3.79, "perf": 4.83, "stolen": 1.2}, (3.79, "cgroup_cpu_seconds", "exact")),
@@ -60,9 +60,11 @@ def test_a_less_trusted_source_that_tells_clearly_more_wins(values: dict[str, fl
     ],
 )
 def test_time_that_a_hypervisor_stole_is_no_cpu_time_of_the_job(
-    found: dict[str, float], expected: tuple[float, str, str]
+    by_source: dict[str, float], expected: tuple[float, str, str]
 ) -> None:
-    seconds = {f"{name}_cpu_seconds" if name != "stolen" else "perf_stolen_seconds": one for name, one in found.items()}
+    seconds = {
+        f"{name}_cpu_seconds" if name != "stolen" else "perf_stolen_seconds": one for name, one in by_source.items()
+    }
     figure = usage(totals(**seconds), DESCRIBED, 20.0)["cpu_seconds"]
     assert expected == (figure["value"], figure["from"], figure["quality"])
 
@@ -79,11 +81,11 @@ BOUNDED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("found", "expected"), [case[1:] for case in BOUNDED], ids=[case[0] for case in BOUNDED])
+@pytest.mark.parametrize(("by_source", "expected"), [case[1:] for case in BOUNDED], ids=[case[0] for case in BOUNDED])
 def test_cpu_seconds_are_exact_where_the_cgroup_around_the_job_used_no_more(
-    found: dict[str, float], expected: tuple[float, str, str] | None
+    by_source: dict[str, float], expected: tuple[float, str, str] | None
 ) -> None:
-    figure = usage(totals(**{f"{name}_cpu_seconds": one for name, one in found.items()}), DESCRIBED, 20.0).get(
+    figure = usage(totals(**{f"{name}_cpu_seconds": one for name, one in by_source.items()}), DESCRIBED, 20.0).get(
         "cpu_seconds"
     )
     seen = figure and (figure["value"], figure["from"].removesuffix("_cpu_seconds"), figure["quality"])
@@ -94,7 +96,7 @@ PARTIAL = {**DESCRIBED, "perf_cpu_seconds": {"quality": "at least"}, "perf_cpu_p
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("by_source", "expected"),
     [
         # The job ended soon after perf was stopped: still it is no total.
         ({"perf": 0.20, "rusage": 0.24}, (0.24, "rusage", "at least")),
@@ -107,9 +109,11 @@ PARTIAL = {**DESCRIBED, "perf_cpu_seconds": {"quality": "at least"}, "perf_cpu_p
     ],
 )
 def test_what_perf_counted_until_it_was_stopped_is_no_total(
-    found: dict[str, float], expected: tuple[float, str, str]
+    by_source: dict[str, float], expected: tuple[float, str, str]
 ) -> None:
-    figure = usage(totals(**{f"{name}_cpu_seconds": one for name, one in found.items()}), PARTIAL, 20.0)["cpu_seconds"]
+    figure = usage(totals(**{f"{name}_cpu_seconds": one for name, one in by_source.items()}), PARTIAL, 20.0)[
+        "cpu_seconds"
+    ]
     assert expected == (figure["value"], figure["from"].removesuffix("_cpu_seconds"), figure["quality"])
 
 
@@ -133,12 +137,12 @@ def test_a_peak_rate_of_perf_until_it_was_stopped_makes_way_for_one_of_the_whole
     assert "proc_cpu_percent" == usage(rates, PARTIAL, 10.0)["cpu_peak_percent"]["from"]
 
 
-def test_a_figure_has_the_quality_of_its_source_or_is_sampled_where_none_is_told() -> None:
-    told = [
+def test_a_figure_has_the_quality_of_its_source_or_is_sampled_where_none_is_given() -> None:
+    qualities = [
         usage(totals(**{key: 1.0}), DESCRIBED, 1.0)["cpu_seconds"]["quality"]
         for key in ("perf_cpu_seconds", "proc_cpu_seconds", "ps_cpu_seconds")
     ]
-    assert ["exact", "at least", "sampled"] == told
+    assert ["exact", "at least", "sampled"] == qualities
 
 
 def test_the_mean_rate_is_cpu_time_over_wall_time() -> None:
@@ -188,7 +192,7 @@ def test_of_a_job_that_goes_on_unseen_every_total_is_at_least_that() -> None:
     summary = totals(perf_cpu_seconds=5.0, proc_read_bytes=1, proc_write_bytes=2) | peaks(
         cgroup_mem_peak=100, cgroup_held=99, cgroup_file=0, proc_processes=2, cgroup_cpu_percent=400
     )
-    complete, incomplete = (usage(summary, DESCRIBED, 10.0, complete=told) for told in (True, False))
+    complete, incomplete = (usage(summary, DESCRIBED, 10.0, complete=is_complete) for is_complete in (True, False))
     totals_of_it = ("cpu_seconds", "cpu_mean_percent", "memory_peak_bytes", "read_bytes", "write_bytes")
     assert ["at least"] * 5 == [incomplete[name]["quality"] for name in totals_of_it]
     assert ["exact"] * 3 == [complete[name]["quality"] for name in totals_of_it[:3]]

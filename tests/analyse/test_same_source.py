@@ -16,22 +16,22 @@ def run(source: str, **peaks: float) -> Any:
 def test_a_figure_from_two_sources_is_taken_from_the_one_that_both_have() -> None:
     bare = run("rusage_maxrss", rusage_maxrss=80, cgroup_mem_peak=30, cgroup_file=0)
     contained = run("cgroup_mem_peak", cgroup_mem_peak=41, cgroup_file=0)
-    found = from_same_source([bare], [contained], "memory_peak_bytes")
-    assert SameSource("cgroup_mem_peak", [30], [41]) == found
+    common = from_same_source([bare], [contained], "memory_peak_bytes")
+    assert SameSource("cgroup_mem_peak", [30], [41]) == common
 
 
 def test_a_peak_with_page_cache_is_not_compared() -> None:
     """It is charged to whoever reads a file first, and that is the bare run."""
     bare = run("cgroup_held", cgroup_held=30, cgroup_mem_peak=90, cgroup_file=60)
     contained = run("cgroup_mem_peak", cgroup_held=35, cgroup_mem_peak=35, cgroup_file=0)
-    found = from_same_source([bare], [contained], "memory_peak_bytes")
-    assert SameSource("cgroup_held", [30], [35]) == found
+    common = from_same_source([bare], [contained], "memory_peak_bytes")
+    assert SameSource("cgroup_held", [30], [35]) == common
 
 
 def test_without_a_common_source_it_is_said_where_each_is_from() -> None:
     bare, contained = run("rusage_maxrss", rusage_maxrss=80), run("container_mem_peak", container_mem_peak=41)
-    found = from_same_source([bare], [contained], "memory_peak_bytes")
-    assert NoCommonSource("rusage_maxrss", "container_mem_peak") == found
+    common = from_same_source([bare], [contained], "memory_peak_bytes")
+    assert NoCommonSource("rusage_maxrss", "container_mem_peak") == common
 
 
 def test_what_one_side_did_not_measure_is_no_figure() -> None:

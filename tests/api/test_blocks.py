@@ -348,7 +348,7 @@ def test_a_block_in_asyncio_has_the_time_of_the_thread() -> None:
     assert cpu(run).value == pytest.approx(used, rel=0.03, abs=0.004)
 
 
-def test_blocks_of_tasks_that_take_turns_cannot_be_told_apart_and_say_so() -> None:
+def test_blocks_of_tasks_that_take_turns_cannot_be_separated_and_are_marked_as_shared() -> None:
     async def work(seconds: float) -> jobmeter.Run:
         async with jobmeter.measure(keep=False) as block:
             for _ in range(4):

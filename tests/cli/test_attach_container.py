@@ -93,15 +93,15 @@ def test_ctrl_c_ends_the_measuring_and_not_the_container(running: Engine) -> Non
     assert running.inspect("web")["State"]["Running"]
 
 
-def test_what_a_container_is_and_may_use_is_told(running: Engine) -> None:
+def test_what_a_container_is_and_may_use_is_shown(running: Engine) -> None:
     done = running.jobmeter("container", "info", "web", "--engine", running.name, "--json")
-    told = json.loads(done.stdout)
+    information = json.loads(done.stdout)
     assert ("web", "running", {"cpus": 1.5, "memory_bytes": 500 * MIB}) == (
-        told["name"],
-        told["status"],
-        told["limits"],
+        information["name"],
+        information["status"],
+        information["limits"],
     )
-    assert IMAGE in told["image"]
+    assert IMAGE in information["image"]
     assert "memory      500 MiB" in running.jobmeter("container", "info", "web", "--engine", running.name).stdout
 
 

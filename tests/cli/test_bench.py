@@ -62,8 +62,8 @@ class Bench:
     def json(self, *words: str, code: int = 0) -> dict[str, Any]:
         done = self("--json", *words)
         assert code == done.returncode, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
 
     def uses(self, cpu_seconds: float | str, mib: int | str) -> Sequence[str]:
         return ("--", sys.executable, str(self.load), str(cpu_seconds), str(mib))
@@ -111,10 +111,10 @@ def test_twice_the_memory_is_a_regression_and_noise_is_none(bench: Bench) -> Non
     same = bench.json(*against, *bench.uses(0.3, 40))
     assert 0 == same["comparison"]["regressions"]
     worse = bench.json(*against, *bench.uses(0.3, 100), code=1)
-    found = {figure["key"]: figure for figure in worse["comparison"]["figures"]}
-    assert found["memory_peak_bytes"]["is_regression"]
-    assert 1.9 < found["memory_peak_bytes"]["ratio"] < 2.4
-    assert not found["cpu_seconds"]["is_regression"]
+    figures = {figure["key"]: figure for figure in worse["comparison"]["figures"]}
+    assert figures["memory_peak_bytes"]["is_regression"]
+    assert 1.9 < figures["memory_peak_bytes"]["ratio"] < 2.4
+    assert not figures["cpu_seconds"]["is_regression"]
     shown = bench(*against, *bench.uses(0.3, 100))
     assert 1 == shown.returncode
     assert "1 regression against before, beyond 40 %" in shown.stdout

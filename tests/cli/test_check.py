@@ -30,10 +30,10 @@ def job(
 ) -> Any:
     """A run of one job of the workflow."""
     part = {"run_id": run, "job_id": number, "step": step or name, "attempt": attempt, "fingerprint": "f"}
-    found = record(f"r{run}j{number:02d}a{attempt}", name, status, **figures)
+    plain = record(f"r{run}j{number:02d}a{attempt}", name, status, **figures)
     started = f"2026-01-31T{12 + run:02d}:{number:02d}:0{attempt}.000Z"
     # As `run` writes it, before what was measured.
-    return {"schema": found["schema"], "workflow": {**WORKFLOW, **part}, **found, "started": started}
+    return {"schema": plain["schema"], "workflow": {**WORKFLOW, **part}, **plain, "started": started}
 
 
 def pipeline(run: int = 1) -> list[Any]:
@@ -58,9 +58,9 @@ def table(printed: str) -> list[str]:
     return [" · ".join(part.strip() for part in line.split("  ") if part.strip()) for line in lines]
 
 
-def told(jobmeter: Commands, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(jobmeter("check", "--json", *arguments).out)
-    return found
+def check_json(jobmeter: Commands, *arguments: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(jobmeter("check", "--json", *arguments).out)
+    return report
 
 
 def test_the_example_comes_out_to_the_letter(jobmeter: Commands) -> None:
@@ -80,19 +80,19 @@ def test_the_example_comes_out_to_the_letter(jobmeter: Commands) -> None:
 
 
 def test_json_has_the_same_as_text_and_as_numbers(jobmeter: Commands) -> None:
-    found = told(having(jobmeter, *pipeline()), "ML Training Pipeline")
+    report = check_json(having(jobmeter, *pipeline()), "ML Training Pipeline")
     assert ("ml-training-pipeline", 1, 2, 3) == (
-        found["workflow_id"], found["run_id"], found["total_results"], found["over_utilization_count"],
+        report["workflow_id"], report["run_id"], report["total_results"], report["over_utilization_count"],
     )  # fmt: skip
     expected = {
         "job_id": 15, "job_name": "train_model", "resource_type": "Memory", "specified": "8 GiB",
         "peak_used": "10.5 GiB", "over_utilization": "+31.3 %", "specified_value": 8 * GIB,
         "peak_used_value": 10.5 * GIB, "over_utilization_percent": 31.25, "unit": "bytes",
     }  # fmt: skip
-    assert expected == {key: found["violations"][0][key] for key in expected}
-    assert ["preprocess"] == [one["job_name"] for one in found["opportunities"]]
-    assert "results" not in found
-    everything = told(jobmeter, "ML Training Pipeline", "--all")["results"]
+    assert expected == {key: report["violations"][0][key] for key in expected}
+    assert ["preprocess"] == [one["job_name"] for one in report["opportunities"]]
+    assert "results" not in report
+    everything = check_json(jobmeter, "ML Training Pipeline", "--all")["results"]
     assert [False, True, True, True] == [one["violation"] for one in everything]
 
 
@@ -105,13 +105,13 @@ def test_all_shows_every_line_with_its_sign(jobmeter: Commands) -> None:
 def test_without_names_it_is_the_newest_run_with_its_workflow(jobmeter: Commands) -> None:
     having(jobmeter, *pipeline(1), *pipeline(2))
     assert ("ml-training-pipeline", 2, 2) == tuple(
-        told(jobmeter)[key] for key in ("workflow_id", "run_id", "total_results")
+        check_json(jobmeter)[key] for key in ("workflow_id", "run_id", "total_results")
     )
     lone = record("later", "lone", wall_seconds=5.0, requirement={"runtime_seconds": 4})
     lone["started"] = "2027-01-01T00:00:00.000Z"
-    found = told(having(jobmeter, lone))
+    report = check_json(having(jobmeter, lone))
     assert (None, 1, ["later"]) == (
-        found["workflow_id"], found["total_results"], [line["job_id"] for line in found["violations"]],
+        report["workflow_id"], report["total_results"], [line["job_id"] for line in report["violations"]],
     )  # fmt: skip
 
 
@@ -134,23 +134,23 @@ def test_who_stayed_within_is_one_line(jobmeter: Commands) -> None:
     assert (0, "The job stayed within what it requested\n", "") == having(jobmeter, run)("check", "train")
 
 
-def test_exit_zero_tells_the_same_and_exits_so(jobmeter: Commands) -> None:
+def test_exit_zero_prints_the_same_and_exits_with_zero(jobmeter: Commands) -> None:
     having(jobmeter, *pipeline())
     failing, passing = jobmeter("check"), jobmeter("check", "--exit-zero")
     assert (1, 0, failing.out) == (failing.code, passing.code, passing.out)
 
 
-def test_failed_jobs_are_told_with_their_cause(jobmeter: Commands) -> None:
-    asked = {"memory_bytes": 8 * GIB, "runtime_seconds": 60}
-    crash = job(4, "crash", "killed", wall_seconds=1.0, requirement=asked)
+def test_failed_jobs_are_reported_with_their_cause(jobmeter: Commands) -> None:
+    requirement = {"memory_bytes": 8 * GIB, "runtime_seconds": 60}
+    crash = job(4, "crash", "killed", wall_seconds=1.0, requirement=requirement)
     crash["outcome"].update(exit_code=None, signal=11)
     having(
         jobmeter,
-        job(1, "hog", "oom", wall_seconds=9.0, memory_peak_bytes=8 * GIB - 5, requirement=asked),
+        job(1, "hog", "oom", wall_seconds=9.0, memory_peak_bytes=8 * GIB - 5, requirement=requirement),
         job(
             1, "hog", attempt=2, wall_seconds=9.0, memory_peak_bytes=12.5 * GIB, requirement={"memory_bytes": 12 * GIB}
         ),
-        job(2, "slow", "timeout", wall_seconds=60.2, memory_peak_bytes=GIB, requirement=asked),
+        job(2, "slow", "timeout", wall_seconds=60.2, memory_peak_bytes=GIB, requirement=requirement),
         crash,
     )
     done = jobmeter("check")
@@ -160,25 +160,28 @@ def test_failed_jobs_are_told_with_their_cause(jobmeter: Commands) -> None:
         "2 · slow · Runtime · 1m 0s · ≥ 1m 0s · timeout",
     ] == table(done.out)
     assert "1 job failed for another reason:\n  4  crash  killed by SIGSEGV\n" in done.out
-    found = told(jobmeter)
-    assert (3, ["killed by SIGSEGV"]) == (found["over_utilization_count"], [one["cause"] for one in found["failures"]])
-    assert ["out of memory", None, "timeout"] == [line.get("cause") for line in found["violations"]]
+    report = check_json(jobmeter)
+    assert (3, ["killed by SIGSEGV"]) == (
+        report["over_utilization_count"],
+        [one["cause"] for one in report["failures"]],
+    )
+    assert ["out of memory", None, "timeout"] == [line.get("cause") for line in report["violations"]]
 
 
 def test_filters_choose_among_all_runs(jobmeter: Commands) -> None:
     having(jobmeter, *pipeline(1), *pipeline(2))
-    assert 4 == told(jobmeter, "--since", "2026-01-01")["total_results"]
+    assert 4 == check_json(jobmeter, "--since", "2026-01-01")["total_results"]
     assert jobmeter("check", "--since", "2026-01-01").out.startswith("2 of 4 jobs used more than they requested\n")
-    assert 2 == told(jobmeter, "--name", "train*")["total_results"]
-    assert 1 == told(jobmeter, "--name", "train*", "ml-training-pipeline")["total_results"]
+    assert 2 == check_json(jobmeter, "--name", "train*")["total_results"]
+    assert 1 == check_json(jobmeter, "--name", "train*", "ml-training-pipeline")["total_results"]
 
 
 def test_of_very_many_runs_the_same_is_found_by_sql(jobmeter: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     having(jobmeter, *pipeline(1), *pipeline(2), job(3, "bad", "failed", run=2))
-    plain = told(jobmeter, "--since", "2026-01-01")
+    plain = check_json(jobmeter, "--since", "2026-01-01")
     monkeypatch.setattr("jobmeter.store.query.overuse.MANY", 1)
-    found = told(jobmeter, "--since", "2026-01-01")
-    assert {**plain, "opportunities": []} == found
+    report = check_json(jobmeter, "--since", "2026-01-01")
+    assert {**plain, "opportunities": []} == report
     store = opened(jobmeter.folder)
     few = runs_to_check(store, store.condition(Selection()))
     assert (5, 3, False) == (few.total, len(few.rows), few.is_all)
@@ -235,8 +238,8 @@ def test_fix_raises_what_was_too_little_and_nothing_else(jobmeter: Commands, tmp
     assert (1, True) == (done.code, f"jobmeter: {spec}: rewritten\n" in done.err)
     assert "train_model: cpus 8 → 9\n" in done.err
     assert SPEC.splitlines()[:9] == spec.read_text().splitlines()[:9]
-    asked = load_plan(str(spec)).jobs[1].requirement
-    assert (True, True) == ((asked.memory_bytes or 0) > 10.5 * GIB, (asked.runtime_seconds or 0) > 9900)
+    requirement = load_plan(str(spec)).jobs[1].requirement
+    assert (True, True) == ((requirement.memory_bytes or 0) > 10.5 * GIB, (requirement.runtime_seconds or 0) > 9900)
     again = jobmeter("check", "--fix", str(spec))
     assert f"jobmeter: {spec}: nothing to change\n" in again.err
 
@@ -277,8 +280,8 @@ def test_a_single_busy_thread_on_one_cpu_is_never_flagged(jobmeter: Commands) ->
         for other in others:
             other.kill()
             other.wait()
-    found = told(jobmeter, "--name", "busy", "--min-over", "0")
-    assert (20, 0) == (found["total_results"], found["over_utilization_count"]), found["violations"]
+    report = check_json(jobmeter, "--name", "busy", "--min-over", "0")
+    assert (20, 0) == (report["total_results"], report["over_utilization_count"]), report["violations"]
 
 
 HOG = """\
@@ -310,15 +313,15 @@ def test_real_hogs_are_flagged_and_once_fixed_are_not(jobmeter: Commands, tmp_pa
     run = [sys.executable, "-m", "jobmeter", "workflow", "run", "--store", str(jobmeter.folder), str(spec)]
     done = subprocess.run(run, env=environment(), check=False, capture_output=True, text=True)
     assert 0 == done.returncode, done.stderr
-    found = told(jobmeter, "hogs")
+    report = check_json(jobmeter, "hogs")
     assert [("cpu", "CPU"), ("memory", "Memory"), ("runtime", "Runtime")] == [
-        (line["job_name"], line["resource_type"]) for line in found["violations"]
+        (line["job_name"], line["resource_type"]) for line in report["violations"]
     ]
     for run_id in range(2, 6):
         assert 1 == jobmeter("check", "--fix", str(spec)).code
         assert "  # kept" in spec.read_text()
         subprocess.run(run, env=environment(), check=False, capture_output=True)
-        again = told(jobmeter, "hogs")
+        again = check_json(jobmeter, "hogs")
         assert run_id == again["run_id"]
         if [line["resource_type"] for line in again["violations"]] != ["CPU"]:
             break
@@ -332,7 +335,7 @@ def test_who_used_more_cpus_than_requested_is_flagged_unless_the_kernel_kept_it_
     (tmp_path / "hog.py").write_text(HOG)
     place = ["--quiet", "--store", str(jobmeter.folder)]
     really("run", *place, "--name", "hog", "--cpus", "0.02", "--", sys.executable, f"{tmp_path}/hog.py", "cpu")
-    assert ["CPU"] == [line["resource_type"] for line in told(jobmeter, "hog")["violations"]]
+    assert ["CPU"] == [line["resource_type"] for line in check_json(jobmeter, "hog")["violations"]]
     assert "It used more CPU than it requested" in jobmeter("show", "hog").out
 
     # So little that it would get more on any machine, also on a busy one: only the limit keeps it down.
@@ -348,7 +351,7 @@ def test_who_used_more_cpus_than_requested_is_flagged_unless_the_kernel_kept_it_
     assert "used more CPU" not in jobmeter("show", "held").out
 
 
-def test_a_name_that_is_nearly_one_is_told(jobmeter: Commands) -> None:
+def test_a_misspelt_name_is_answered_with_the_right_one(jobmeter: Commands) -> None:
     having(jobmeter, *pipeline())
     for wrong, right in (("ml-trainig-pipeline", "ml-training-pipeline"), ("train_modle", "train_model")):
         done = jobmeter("check", wrong)
@@ -360,7 +363,7 @@ def test_a_name_that_is_nearly_one_is_told(jobmeter: Commands) -> None:
         assert f"has run. Did you mean {right!r}?" in jobmeter("size", wrong).err
 
 
-def test_jobs_of_several_workflow_runs_are_told_apart(jobmeter: Commands) -> None:
+def test_jobs_of_several_workflow_runs_are_distinguished(jobmeter: Commands) -> None:
     lone = record("alone", "lone", wall_seconds=5.0, requirement={"runtime_seconds": 4})
     having(jobmeter, *pipeline(1), *pipeline(2), lone)
     done = jobmeter("check", "--since", "2026-01-01")
@@ -371,9 +374,9 @@ def test_jobs_of_several_workflow_runs_are_told_apart(jobmeter: Commands) -> Non
     ]
     assert "- · alone · lone · Runtime · 4 s · 5 s · +25.0 %" == lines[6]
     keys = ("run", "workflow_id", "run_id", "job_id")
-    found = [tuple(one[key] for key in keys) for one in told(jobmeter, "--since", "2026-01-01")["violations"]]
-    assert ("r2j15a1", "ml-training-pipeline", 2, 15) == found[0]
-    assert ("alone", None, None, "alone") == found[-1]
+    jobs = [tuple(one[key] for key in keys) for one in check_json(jobmeter, "--since", "2026-01-01")["violations"]]
+    assert ("r2j15a1", "ml-training-pipeline", 2, 15) == jobs[0]
+    assert ("alone", None, None, "alone") == jobs[-1]
 
 
 def test_of_one_workflow_run_the_columns_stay_though_filters_chose_it(jobmeter: Commands) -> None:
@@ -389,28 +392,28 @@ def test_attempts_are_counted_as_one_job_and_a_job_that_completed_at_last_did_no
         job(2, "b", wall_seconds=1.0, requirement={"runtime_seconds": 60}),
     )
     assert (0, "All 2 jobs stayed within what they requested\n", "") == jobmeter("check")
-    found = told(jobmeter)
-    assert (2, 0, []) == (found["total_results"], found["failures_count"], found["failures"])
+    report = check_json(jobmeter)
+    assert (2, 0, []) == (report["total_results"], report["failures_count"], report["failures"])
 
 
 def test_of_very_many_runs_attempts_are_one_job_too(jobmeter: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"memory_bytes": 8 * GIB}
+    requirement = {"memory_bytes": 8 * GIB}
     having(
         jobmeter,
-        job(1, "a", "cancelled", wall_seconds=1.0, requirement=asked),
-        job(1, "a", attempt=2, wall_seconds=1.0, memory_peak_bytes=GIB, requirement=asked),
-        job(2, "b", "oom", wall_seconds=1.0, memory_peak_bytes=8 * GIB, requirement=asked),
+        job(1, "a", "cancelled", wall_seconds=1.0, requirement=requirement),
+        job(1, "a", attempt=2, wall_seconds=1.0, memory_peak_bytes=GIB, requirement=requirement),
+        job(2, "b", "oom", wall_seconds=1.0, memory_peak_bytes=8 * GIB, requirement=requirement),
         job(2, "b", attempt=2, memory_peak_bytes=9 * GIB, requirement={"memory_bytes": 12 * GIB}),
-        job(3, "c", "failed", wall_seconds=1.0, requirement=asked),
+        job(3, "c", "failed", wall_seconds=1.0, requirement=requirement),
     )
-    plain = told(jobmeter)
+    plain = check_json(jobmeter)
     monkeypatch.setattr("jobmeter.store.query.overuse.MANY", 1)
-    assert {**plain, "opportunities": []} == told(jobmeter)
+    assert {**plain, "opportunities": []} == check_json(jobmeter)
     assert (3, 1, 2) == (plain["total_results"], plain["failures_count"], plain["over_utilization_count"])
     assert "None of 2 jobs used more than it requested\n" == jobmeter("check", "--status", "completed").out
 
 
-def test_failures_stand_alone_where_nothing_else_is_told(jobmeter: Commands) -> None:
+def test_failures_are_listed_alone_where_nothing_else_is_reported(jobmeter: Commands) -> None:
     crash = job(4, "crash", "failed", wall_seconds=1.0, requirement={"runtime_seconds": 60})
     crash["outcome"].update(exit_code=3)
     done = having(jobmeter, crash, job(5, "other", "lost", wall_seconds=1.0))("check")
@@ -455,10 +458,10 @@ def test_a_diff_stands_alone_and_can_be_applied(
 def test_fix_raises_what_a_job_met_that_never_completed_and_nothing_else(jobmeter: Commands, tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
-    asked = {"cpus": 8, "memory_bytes": 8 * GIB, "runtime_seconds": 7200}
-    crash = job(14, "preprocess", "failed", memory_peak_bytes=9 * GIB, wall_seconds=3.0, requirement=asked)
+    requirement = {"cpus": 8, "memory_bytes": 8 * GIB, "runtime_seconds": 7200}
+    crash = job(14, "preprocess", "failed", memory_peak_bytes=9 * GIB, wall_seconds=3.0, requirement=requirement)
     full = job(15, "train_model", "oom", memory_peak_bytes=8 * GIB, cpu_peak_percent=950.0, wall_seconds=3.0,
-               requirement=asked)  # fmt: skip
+               requirement=requirement)  # fmt: skip
     done = having(jobmeter, crash, full)("check", "--fix", str(spec))
     assert (
         "preprocess: none of its runs has completed, so what it needs is unknown; its request is not changed"
@@ -487,11 +490,11 @@ def test_after_fix_and_resume_the_same_run_is_clean(jobmeter: Commands, tmp_path
     subprocess.run([*start, "run", *more, str(spec)], env=environment(), check=False, capture_output=True)
     assert 1 == jobmeter("check", "--fix", str(spec)).code
     for _ in range(3):
-        # One who met a limit tells only that it needs more: that can take more than one correction.
+        # A job that met a limit shows only that it needs more: that can take more than one correction.
         subprocess.run([*start, "resume", *more, "grows"], env=environment(), check=False, capture_output=True)
         if jobmeter("check", "grows", "--fix", str(spec)).code == 0:
             break
-    found = told(jobmeter, "grows")
+    report = check_json(jobmeter, "grows")
     assert (1, 2, 0, []) == (
-        found["run_id"], found["total_results"], found["over_utilization_count"], found["failures"],
-    ), found["violations"]  # fmt: skip
+        report["run_id"], report["total_results"], report["over_utilization_count"], report["failures"],
+    ), report["violations"]  # fmt: skip

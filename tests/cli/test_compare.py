@@ -33,27 +33,30 @@ def store(tmp_path: Path) -> str:
     return location
 
 
-def told(store: str, capfd: pytest.CaptureFixture[str], a: str, b: str) -> dict[str, Any]:
+def compared(store: str, capfd: pytest.CaptureFixture[str], a: str, b: str) -> dict[str, Any]:
     assert 0 == main(["compare", "--store", store, "--json", a, b])
-    found: dict[str, Any] = json.loads(capfd.readouterr().out)
-    return {"runs": (found["a"]["runs"], found["b"]["runs"]), **{entry["key"]: entry for entry in found["measures"]}}
+    comparison: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return {
+        "runs": (comparison["a"]["runs"], comparison["b"]["runs"]),
+        **{entry["key"]: entry for entry in comparison["measures"]},
+    }
 
 
 @pytest.mark.parametrize(("a", "b"), [("name=train-a", "name=train-b"), ("label.version=1", "label.version=2")])
 def test_groups_are_compared_by_the_runs_that_completed(
     store: str, capfd: pytest.CaptureFixture[str], a: str, b: str
 ) -> None:
-    found = told(store, capfd, a, b)
-    assert (6, 6) == found["runs"]
-    memory = found["memory_peak_bytes"]
+    measures = compared(store, capfd, a, b)
+    assert (6, 6) == measures["runs"]
+    memory = measures["memory_peak_bytes"]
     assert ("regression", pytest.approx(1.309, abs=0.001)) == (memory["verdict"], memory["ratio"])
     assert 310 * MIB == memory["difference"]
     assert pytest.approx(2 / 924) == memory["p"]
     assert memory["interval"][0] < memory["ratio"] < memory["interval"][1]
-    assert "none" == found["wall_seconds"]["verdict"]
+    assert "none" == measures["wall_seconds"]["verdict"]
 
 
-def test_a_regression_is_told_in_words(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_regression_is_reported_in_words(store: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["compare", "--store", store, "name=train-a", "name=train-b"])
     printed = capfd.readouterr()
     assert "memory_peak rose by 31 % (95 % interval 31 to 31 %, p = 0.0022): a regression" in printed.out
@@ -63,13 +66,13 @@ def test_a_regression_is_told_in_words(store: str, capfd: pytest.CaptureFixture[
 
 def test_several_runs_are_named_with_commas(store: str, capfd: pytest.CaptureFixture[str]) -> None:
     names = [",".join(f"{letter}run{number:08d}" for number in range(4)) for letter in "ab"]
-    found = told(store, capfd, *names)
-    assert (4, 4) == found["runs"]
-    assert pytest.approx(2 / 70) == found["memory_peak_bytes"]["p"]
+    measures = compared(store, capfd, *names)
+    assert (4, 4) == measures["runs"]
+    assert pytest.approx(2 / 70) == measures["memory_peak_bytes"]["p"]
 
 
-def test_two_runs_are_told_without_a_test(store: str, capfd: pytest.CaptureFixture[str]) -> None:
-    memory = told(store, capfd, "arun00000000", "brun00000000")["memory_peak_bytes"]
+def test_two_runs_are_compared_without_a_significance_test(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    memory = compared(store, capfd, "arun00000000", "brun00000000")["memory_peak_bytes"]
     assert ("untested", 310 * MIB) == (memory["verdict"], memory["difference"])
     assert "p" not in memory
 

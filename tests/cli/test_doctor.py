@@ -15,17 +15,17 @@ def findings(user: int) -> dict[str, dict[str, object]]:
     return {finding["subject"]: finding for finding in json.loads(done.stdout)}
 
 
-def test_root_is_told_that_a_job_gets_a_cgroup_of_its_own() -> None:
+def test_doctor_reports_to_root_that_a_job_gets_a_cgroup_of_its_own() -> None:
     assert findings(0)["cgroup"]["good"]
 
 
-def test_an_ordinary_user_is_told_what_is_missing_and_how_to_get_it() -> None:
+def test_an_ordinary_user_is_shown_what_is_missing_and_how_to_get_it() -> None:
     cgroup = findings(NOBODY)["cgroup"]
     assert not cgroup["good"]
     assert "chown" in str(cgroup["advice"]) or "Delegate" in str(cgroup["advice"])
 
 
-def test_a_store_that_cannot_be_written_is_told() -> None:
+def test_a_store_that_cannot_be_written_is_reported() -> None:
     done = jobmeter("doctor", env={**environment(), "JOBMETER_STORE": "/proc/no-store"}, user=NOBODY)
     assert "/proc/no-store: cannot be written" in done.stdout
     assert "--store" in done.stdout

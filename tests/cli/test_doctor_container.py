@@ -1,4 +1,4 @@
-"""What a killed jobmeter leaves in an engine is found by its label, told, and removed."""
+"""What a killed jobmeter leaves in an engine is found by its label, reported, and removed."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def start(engine: Engine) -> tuple[subprocess.Popen[bytes], str]:
 
 
 def finding(engine: Engine) -> dict[str, object]:
-    told = json.loads(engine.jobmeter("doctor", "--json").stdout)
-    (found,) = [entry for entry in told if entry["subject"] == engine.name]
-    return dict(found)
+    findings = json.loads(engine.jobmeter("doctor", "--json").stdout)
+    (of_engine,) = [entry for entry in findings if entry["subject"] == engine.name]
+    return dict(of_engine)
 
 
-def test_a_container_whose_jobmeter_was_killed_is_told_and_removed_with_its_cgroups(engine: Engine) -> None:
+def test_a_container_whose_jobmeter_was_killed_is_reported_and_removed_with_its_cgroups(engine: Engine) -> None:
     process, name = start(engine)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
     assert [name] == engine.containers()
-    found = finding(engine)
-    assert (False, "jobmeter doctor --clean") == (found["good"], found["advice"])
+    problem = finding(engine)
+    assert (False, "jobmeter doctor --clean") == (problem["good"], problem["advice"])
     next_run = engine.meter("/bin/busybox", "true")
     assert f"left a container ({name}). `jobmeter doctor --clean` removes them." in next_run.stderr
     assert 0 == next_run.exit_code
@@ -63,8 +63,10 @@ def test_a_container_whose_jobmeter_lives_is_left_alone(engine: Engine) -> None:
     process.wait()
 
 
-def test_an_engine_that_does_not_run_is_told(docker: Engine) -> None:
+def test_an_engine_that_does_not_run_is_reported(docker: Engine) -> None:
     nowhere = {**docker.environment(), "DOCKER_HOST": "unix:///nowhere.sock"}
-    told = {entry["subject"]: entry for entry in json.loads(docker.jobmeter("doctor", "--json", env=nowhere).stdout)}
-    assert not told["docker"]["good"]
-    assert "is not running at unix:///nowhere.sock" in told["docker"]["says"]
+    findings = {
+        entry["subject"]: entry for entry in json.loads(docker.jobmeter("doctor", "--json", env=nowhere).stdout)
+    }
+    assert not findings["docker"]["good"]
+    assert "is not running at unix:///nowhere.sock" in findings["docker"]["says"]

@@ -42,7 +42,7 @@ def in_place_of_runtimes(address: str) -> dict[str, str]:
     ids=" ".join,
 )
 def test_a_frozen_runtime_is_reported_in_one_line(frozen: dict[str, str], arguments: list[str]) -> None:
-    # A client waits a minute for each answer, unless it is told otherwise: three of them exceed this time.
+    # A client waits a minute for each answer, unless it is set otherwise: three of them exceed this time.
     done = jobmeter(*arguments, env=frozen, timeout=100)
     assert done.returncode == 125
     assert FROZEN in done.stderr

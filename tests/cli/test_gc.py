@@ -31,10 +31,10 @@ def test_runs_older_than_said_go_with_their_files(jobmeter: Commands) -> None:
     assert {"old1.jsonl", "old89.jsonl"} == set(os.listdir(jobmeter.folder / "journal"))
 
 
-def test_a_dry_run_only_tells(jobmeter: Commands) -> None:
+def test_a_dry_run_only_reports(jobmeter: Commands) -> None:
     size = journal_of(jobmeter.keep(*aged(1, 200)).folder, "old200").stat().st_size
-    told = json.loads(jobmeter("gc", "--older-than", "90d", "--dry-run", "--json").out)
-    assert {"runs": 1, "cluster_reports": 0, "bytes": size} == told
+    report = json.loads(jobmeter("gc", "--older-than", "90d", "--dry-run", "--json").out)
+    assert {"runs": 1, "cluster_reports": 0, "bytes": size} == report
     assert ["old1", "old200"] == ids(opened(jobmeter.folder))
 
 

@@ -1,4 +1,4 @@
-"""`jobmeter import`: what is kept, what is told, and that nothing is kept twice."""
+"""`jobmeter import`: what is kept, what is reported, and that nothing is kept twice."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def test_the_same_file_twice_adds_nothing_twice(session: Session) -> None:
 
 
 def test_files_of_all_kinds_at_once(session: Session) -> None:
-    code, lines, told = session.run(*map(str, sorted(FIXTURES.iterdir())))
-    assert (0, []) == (code, told)
+    code, lines, errors = session.run(*map(str, sorted(FIXTURES.iterdir())))
+    assert (0, []) == (code, errors)
     # The info and usage files of a log of con-duct are one run.
     assert 16 == len(lines)
     rows = list(session.store().runs())
     # Two traces, one raw and one for people, list the same two tasks.
     counts = {"duct": 5, "gnutime": 6, "nextflow": 5, "slurm": 16}
-    found = [row["labels"]["source"] for row in rows]
-    assert counts == {source: found.count(source) for source in counts}
+    sources = [row["labels"]["source"] for row in rows]
+    assert counts == {source: sources.count(source) for source in counts}
 
 
 def test_what_is_kept_can_be_read_again(session: Session) -> None:
@@ -85,14 +85,14 @@ def test_a_job_that_has_ended_since_is_kept_then(session: Session) -> None:
     assert [(9.0, 5 << 20)] == [(row["wall_seconds"], row["memory_peak_bytes"]) for row in session.store().runs()]
 
 
-def test_a_bad_row_is_told_with_its_line_and_the_others_are_kept(session: Session) -> None:
+def test_a_bad_row_is_reported_with_its_line_and_the_others_are_kept(session: Session) -> None:
     path = session.file(TABLE + "1|COMPLETED|00:00:05|\n2|COMPLETED|soon|\n3|COMPLETED|00:00:05|\n")
-    code, lines, told = session.run(path)
+    code, lines, errors = session.run(path)
     assert (1, [f"{path}: `sacct -P`: 2 new, 0 known, 1 unusable"]) == (code, lines)
-    assert [f"jobmeter: {path}: line 3: job 2: Elapsed 'soon' is not a time like 1-02:03:04 or 02:03.500"] == told
+    assert [f"jobmeter: {path}: line 3: job 2: Elapsed 'soon' is not a time like 1-02:03:04 or 02:03.500"] == errors
 
 
-def test_json_tells_the_same_in_numbers(session: Session) -> None:
+def test_json_reports_the_same_in_numbers(session: Session) -> None:
     path = str(FIXTURES / "nextflow_people.txt")
     _, lines, _ = session.run("--json", path)
     expected = {"file": path, "kind": "nextflow", "new": 4, "known": 0, "unusable": 0, "unfinished": 0}
@@ -112,16 +112,16 @@ def test_a_usage_file_of_con_duct_names_its_log(session: Session) -> None:
 
 def test_the_kind_can_be_named(session: Session) -> None:
     path = session.file("no header\n1|2\n")
-    code, _, told = session.run("--from", "slurm", path)
+    code, _, errors = session.run("--from", "slurm", path)
     advice = "names no column JobID. Make it with `sacct -P`, without --noheader."
-    assert (2, [f"jobmeter: {path}: line 1: {advice}"]) == (code, told)
+    assert (2, [f"jobmeter: {path}: line 1: {advice}"]) == (code, errors)
 
 
 @pytest.mark.parametrize("kind", ["slurm", "nextflow", "gnutime"])
 def test_a_file_that_is_not_what_it_was_called_stops_everything(session: Session, kind: str) -> None:
     good = {"slurm": "sacct.txt", "nextflow": "nextflow.csv", "gnutime": "gnutime_load.txt"}[kind]
-    code, lines, told = session.run("--from", kind, str(FIXTURES / good), session.file(b"\xff\x00noise\n" * 9))
-    assert (2, [], 1) == (code, lines, len(told))
+    code, lines, errors = session.run("--from", kind, str(FIXTURES / good), session.file(b"\xff\x00noise\n" * 9))
+    assert (2, [], 1) == (code, lines, len(errors))
     assert [] == list(session.store().runs())
 
 
@@ -138,16 +138,16 @@ def test_a_file_that_cannot_be_used_is_one_line_and_nothing_is_kept(
     session: Session, content: str | bytes | None, why: str
 ) -> None:
     path = str(session.folder / "missing") if content is None else session.file(content)
-    code, lines, told = session.run(str(FIXTURES / "sacct.txt"), path)
-    assert (2, [], 1) == (code, lines, len(told))
-    assert told[0].startswith(f"jobmeter: {path}: {why}")
+    code, lines, errors = session.run(str(FIXTURES / "sacct.txt"), path)
+    assert (2, [], 1) == (code, lines, len(errors))
+    assert errors[0].startswith(f"jobmeter: {path}: {why}")
     assert [] == list(session.store().runs())
 
 
 def test_an_unknown_kind_is_refused(session: Session) -> None:
-    code, _, told = session.run("--from", "pbs", str(FIXTURES / "sacct.txt"))
-    assert (2, 1) == (code, len(told))
-    assert "invalid choice: 'pbs'" in told[0]
+    code, _, errors = session.run("--from", "pbs", str(FIXTURES / "sacct.txt"))
+    assert (2, 1) == (code, len(errors))
+    assert "invalid choice: 'pbs'" in errors[0]
 
 
 def test_no_file_is_refused(session: Session) -> None:

@@ -17,6 +17,6 @@ def test_without_a_label_those_it_has_are_printed(jobmeter: Commands) -> None:
     assert 'team=a\nx y=a"b\n' == jobmeter.keep()("label", "ccc4").out
 
 
-def test_what_is_no_label_is_told(jobmeter: Commands) -> None:
+def test_an_argument_that_is_no_label_is_reported(jobmeter: Commands) -> None:
     done = jobmeter.keep()("label", "aaa1", "team")
     assert (2, "jobmeter: label: 'team' is not KEY=VALUE\n") == (done.code, done.err)

@@ -74,7 +74,7 @@ def test_filters_and_order(jobmeter: Commands, arguments: list[str], expected: l
     assert expected == [row["id"] for row in rows]
 
 
-def test_more_runs_than_a_table_shows_are_told(jobmeter: Commands) -> None:
+def test_more_runs_than_a_table_shows_are_reported(jobmeter: Commands) -> None:
     done = jobmeter.keep()("ls", "--limit", "2")
     assert (3, "jobmeter: there are more runs than these 2; --limit 0 shows all\n") == (
         len(done.out.splitlines()),
@@ -101,12 +101,12 @@ def test_a_name_that_would_move_the_cursor_is_shown_harmless(jobmeter: Commands)
     assert r"a\x1b[31mb\nc" in jobmeter.keep(record("aaa1", "a\x1b[31mb\nc"))("ls").out
 
 
-def test_an_empty_store_is_told(jobmeter: Commands) -> None:
+def test_an_empty_store_is_reported(jobmeter: Commands) -> None:
     assert (0, "", "jobmeter: no runs found\n") == jobmeter("ls")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--fields", "id,memory"], "--fields: there is no field 'memory'. Did you mean"),
         (["--sort", "memory"], "--sort: there is no field 'memory'. Did you mean 'memory_peak'?"),
@@ -120,10 +120,12 @@ def test_an_empty_store_is_told(jobmeter: Commands) -> None:
         (["--json", "--csv"], "not allowed with"),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_line(jobmeter: Commands, arguments: list[str], told: str) -> None:
+def test_arguments_that_cannot_be_used_are_reported_in_one_line(
+    jobmeter: Commands, arguments: list[str], message: str
+) -> None:
     done = jobmeter.keep()("ls", *arguments)
     assert (2, "") == (done.code, done.out)
-    assert told in done.err
+    assert message in done.err
     assert 1 == len(done.err.splitlines())
 
 
@@ -132,7 +134,7 @@ def test_a_bad_expression_points_at_the_place(jobmeter: Commands) -> None:
     assert [2, "  status = oom and cup > 5", "                   ^"] == [done.code, *done.err.splitlines()[1:]]
 
 
-def test_a_store_that_is_a_file_is_told(jobmeter: Commands) -> None:
+def test_a_store_that_is_a_file_is_reported(jobmeter: Commands) -> None:
     jobmeter.folder.write_text("")
     done = jobmeter("ls")
     assert (125, f"jobmeter: {jobmeter.folder}: not a directory. Name a store with --store or JOBMETER_STORE.\n") == (
@@ -141,7 +143,7 @@ def test_a_store_that_is_a_file_is_told(jobmeter: Commands) -> None:
     )
 
 
-def test_a_store_that_may_not_be_read_is_told(jobmeter: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_may_not_be_read_is_reported(jobmeter: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     jobmeter.keep()
     monkeypatch.setattr("os.access", lambda path, mode: False)
     done = jobmeter("ls")
@@ -202,5 +204,5 @@ def test_the_source_is_a_field_to_show_and_filter_by(jobmeter: Commands) -> None
     rows = json.loads(jobmeter("ls", "--json", "--fields", "id,source", "--sort", "id").out)
     assert [{"id": "aaa1", "source": "jobmeter"}, {"id": "bbb1", "source": "slurm"}] == rows
     for source, run in (("slurm", "bbb1"), ("jobmeter", "aaa1")):
-        found = json.loads(jobmeter("ls", "--json", "--where", f'source = "{source}"').out)
-        assert [run] == [row["id"] for row in found]
+        listed = json.loads(jobmeter("ls", "--json", "--where", f'source = "{source}"').out)
+        assert [run] == [row["id"] for row in listed]

@@ -29,7 +29,7 @@ def test_rows_are_json_that_can_be_read() -> None:
     assert json.loads(json.dumps(listing())) == listing()
 
 
-def test_a_key_that_this_kernel_does_not_tell_is_not_available_here() -> None:
+def test_a_key_that_this_kernel_does_not_provide_is_not_available_here() -> None:
     rows = {row["key"]: row for row in listing()}
     done = meter("sleep", "1.2", options=["--measurements", "cgroup_*,perf_*"])
     for key, row in rows.items():

@@ -86,7 +86,7 @@ EFFECTS: dict[str, dict[str, Effect]] = {
         **REQUESTS,
         "own-network": (["--own-network"], lambda seen: "netns" in seen.record["provenance"]["collectors"]),
         "gpus": (["--gpus", "1"], lambda seen: seen.record["requirement"]["gpus"] == 1),
-        # It would be left running, and the record would tell how many.
+        # It would be left running, and the record would say how many.
         "orphans": (["--orphans", "end"], lambda seen: "left_running" not in seen.record["provenance"]),
     },
     "container": {**MEASURING, **REQUESTS, **IN_CONTAINER},

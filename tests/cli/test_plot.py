@@ -86,7 +86,7 @@ def test_any_measurement_of_the_run_can_be_drawn(store: str, tmp_path: Path) -> 
     assert "Resident memory" not in made
 
 
-def test_more_runs_than_the_limit_are_told(store: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_more_runs_than_the_limit_are_reported(store: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["plot", "--store", store, "--name", "*", "--limit", "1", "-o", str(tmp_path)])
     assert "only the newest 1 runs are drawn" in capfd.readouterr().err
 
@@ -214,7 +214,7 @@ def test_a_workflow_whose_plan_is_gone_is_drawn_by_its_runs(
     assert 4 == len(drawn_runs(tmp_path / "x.html"))
 
 
-def test_a_directory_that_may_not_be_written_to_is_told(store: str, tmp_path: Path) -> None:
+def test_a_directory_that_may_not_be_written_to_is_an_error(store: str, tmp_path: Path) -> None:
     if os.getuid() == 0:
         # Root may write anywhere but to a file system that is read-only, as /proc and /sys are.
         assert 2 == main(["plot", "--store", store, "train", "-o", "/sys/kernel"])

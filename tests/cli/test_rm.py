@@ -68,7 +68,7 @@ def test_without_a_terminal_nothing_goes_unless_yes_is_said(jobmeter: Commands) 
 
 
 @pytest.mark.parametrize(("answer", "code", "count"), [("y\r", 0, 0), ("yes\r", 0, 0), ("n\r", 1, 5), ("\r", 1, 5)])
-def test_on_a_terminal_it_asks(jobmeter: Commands, answer: str, code: int, count: int) -> None:
+def test_on_a_terminal_it_asks_before_it_removes(jobmeter: Commands, answer: str, code: int, count: int) -> None:
     words = [sys.executable, "-m", "jobmeter", "rm", "--store", str(jobmeter.keep().folder), "--name", "*"]
     session = Terminal(words, environment(), columns=120)
     session.wait_for("Remove 5 runs? [y/N]")

@@ -90,7 +90,7 @@ def runs() -> list[Any]:
 
 
 def resources_of(lines: Iterator[str] | list[str], words: dict[str, str]) -> set[str]:
-    """The resources that these lines speak of; `words` tell each of them."""
+    """The resources that these lines speak of; `words` name each of them."""
     return {key for line in lines for word, key in words.items() if word in line}
 
 
@@ -113,12 +113,12 @@ Verdicts = dict[str, tuple[set[str], set[str]]]
 
 
 def by_check(jobmeter: Commands) -> Verdicts:
-    found = json.loads(jobmeter("check", "--json", "--exit-zero", "--name", "job*").out)
+    report = json.loads(jobmeter("check", "--json", "--exit-zero", "--name", "job*").out)
     verdicts: Verdicts = {run["name"]: (set(), set()) for run in json.loads(jobmeter("ls", "--json").out)}
     keys = {resource.name: resource.key for resource in RESOURCES}
-    for line in found["violations"]:
+    for line in report["violations"]:
         verdicts[line["job_name"]][0].add(keys[line["resource_type"]])
-    for line in found["opportunities"]:
+    for line in report["opportunities"]:
         verdicts[line["job_name"]][1].add(keys[line["resource_type"]])
     return verdicts
 
@@ -218,7 +218,7 @@ def test_sql_selects_every_run_that_the_rule_finds(tmp_path: Path) -> None:
     keep(str(tmp_path), *made)
     selected = {row["id"] for row in judged_rows(opened(tmp_path), may_be_over())}
     verdicts = {run["id"]: [judge(of_record(run), resource, 0.0) for resource in RESOURCES] for run in made}
-    over = {run_id for run_id, found in verdicts.items() if any(verdict and verdict.is_over for verdict in found)}
+    over = {run_id for run_id, of_run in verdicts.items() if any(verdict and verdict.is_over for verdict in of_run)}
     assert 1000 < len(over) < len(made) - 1000
     assert set() == over - selected
     assert len(made) > len(selected)

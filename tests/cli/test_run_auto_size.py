@@ -27,8 +27,10 @@ def run(store: Path, size: int, *options: str, code: str = LOAD) -> subprocess.C
 def runs(store: Path) -> list[dict[str, Any]]:
     """Newest first."""
     command = [sys.executable, "-m", "jobmeter", "ls", "--json", "--fields", "all", "--store", str(store)]
-    found: list[dict[str, Any]] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return found
+    listed: list[dict[str, Any]] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
+    return listed
 
 
 def test_without_a_past_it_runs_as_requested_and_says_so(tmp_path: Path) -> None:

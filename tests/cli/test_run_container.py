@@ -130,14 +130,14 @@ def test_a_container_over_its_runtime_ends(engine: Engine) -> None:
     assert 1.0 <= done.record["wall_seconds"] < 30
 
 
-def test_a_container_that_ignores_the_farewell_is_killed(docker: Engine) -> None:
+def test_a_container_that_ignores_sigterm_is_killed(docker: Engine) -> None:
     done = docker.meter(
         "/bin/sh", "-c", "trap '' TERM; while :; do busybox sleep 0.2; done", options=["--runtime", "0.3s"]
     )
     assert done.record["outcome"] == {"status": "timeout", "exit_code": None, "signal": 9}
 
 
-def test_a_cpu_limit_holds_a_busy_loop_at_a_fifth_of_a_core_and_the_time_is_told(engine: Engine) -> None:
+def test_a_cpu_limit_holds_a_busy_loop_at_a_fifth_of_a_core_and_the_throttled_time_is_recorded(engine: Engine) -> None:
     # On a busy machine it may get less.
     done = engine.meter("/bin/sh", "-c", "while :; do :; done", options=["--cpus", "0.2", "--runtime", "3s"])
     assert 0 < done.value("cpu_mean_percent") <= 24
@@ -159,7 +159,7 @@ def test_the_exit_code_is_the_containers(engine: Engine) -> None:
     assert (3, {"status": "failed", "exit_code": 3, "signal": None}) == (done.exit_code, done.record["outcome"])
 
 
-def test_an_exit_code_above_128_is_not_taken_for_a_signal_where_the_kernel_tells(docker: Engine) -> None:
+def test_an_exit_code_above_128_is_not_taken_for_a_signal_where_the_kernel_reports_which_it_is(docker: Engine) -> None:
     done = docker.meter("/bin/sh", "-c", "busybox sleep 0.5; exit 137")
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
     assert 137 == done.exit_code
@@ -167,7 +167,7 @@ def test_an_exit_code_above_128_is_not_taken_for_a_signal_where_the_kernel_tells
 
 
 @pytest.mark.parametrize(("program", "code"), [("/no/such", 127), ("nosuch", 127), ("/tmp", 126)])
-def test_a_program_that_cannot_be_run_is_told_as_for_a_command(engine: Engine, program: str, code: int) -> None:
+def test_a_program_that_cannot_be_run_is_reported_as_for_a_command(engine: Engine, program: str, code: int) -> None:
     done = engine.meter(program)
     assert (code, {}) == (done.exit_code, done.record)
     assert program in done.stderr
@@ -302,7 +302,7 @@ def stored(process: subprocess.Popen[str]) -> Path:
 
 
 def test_docker_and_podman_give_the_same_record(docker: Engine, podman: Engine) -> None:
-    # It waits at the end, so that each engine is asked for its own figures once: Docker answers every second.
+    # It waits at the end, so that each engine is queried for its own figures once: Docker answers every second.
     body = "x = b'x' * (100 << 20)\nimport time\nwhile time.process_time() < 0.5: pass\ntime.sleep(2)"
     for _ in range(4):
         a, b = (each.meter(PYTHON, "-c", body, options=WITH_PYTHON).record for each in (docker, podman))
@@ -316,9 +316,9 @@ def test_docker_and_podman_give_the_same_record(docker: Engine, podman: Engine) 
         assert (a["usage"][name]["from"], "exact") == (b["usage"][name]["from"], b["usage"][name]["quality"])
     assert a["outcome"] == b["outcome"]
     assert (docker.name, podman.name) == tuple(r["provenance"]["container"]["engine"] for r in (a, b))
-    # Of networks and memory, engines tell different things.
-    told = [{key for key in r["measurements"] if key.startswith("container_")} for r in (a, b)]
-    assert {"container_cpu_seconds", "container_mem_current", "container_pids"} <= told[0] & told[1]
+    # Of networks and memory, engines report different things.
+    keys = [{key for key in r["measurements"] if key.startswith("container_")} for r in (a, b)]
+    assert {"container_cpu_seconds", "container_mem_current", "container_pids"} <= keys[0] & keys[1]
 
 
 @pytest.mark.parametrize("where", ["not running", "image", "name", "permission", "mount", "network"])
@@ -354,13 +354,13 @@ def test_what_cannot_be_is_one_clear_line_and_leaves_nothing(engine: Engine, whe
     assert not os.path.exists("/no/such/place")
 
 
-def test_an_image_that_can_not_be_fetched_is_told(docker: Engine) -> None:
+def test_an_image_that_cannot_be_fetched_is_reported(docker: Engine) -> None:
     done = docker.jobmeter("run", "--container", "localhost:1/nosuch:1", "--engine", "docker", "--", "true")
     assert 125 == done.returncode
     assert "cannot fetch it" in done.stderr
 
 
-def test_an_engine_whose_api_is_too_old_is_told(docker: Engine) -> None:
+def test_an_engine_whose_api_is_too_old_is_reported(docker: Engine) -> None:
     settings = {**docker.environment(), "DOCKER_API_VERSION": "1.99"}
     done = docker.jobmeter("run", "--container", IMAGE, "--engine", "docker", "--", "true", env=settings)
     assert 125 == done.returncode
@@ -368,11 +368,11 @@ def test_an_engine_whose_api_is_too_old_is_told(docker: Engine) -> None:
     assert 1 == done.stderr.count("\n")
 
 
-def test_gpus_are_asked_for_and_their_absence_told(docker: Engine, podman: Engine) -> None:
-    told = [each.meter("/bin/busybox", "true", options=["--gpus", "all"]) for each in (docker, podman)]
-    assert [125, 125] == [done.exit_code for done in told]
-    assert "[[gpu]]. Install the NVIDIA container toolkit" in told[0].stderr
-    assert "ignores --gpus" in told[1].stderr
+def test_gpus_are_requested_and_their_absence_is_reported(docker: Engine, podman: Engine) -> None:
+    runs = [each.meter("/bin/busybox", "true", options=["--gpus", "all"]) for each in (docker, podman)]
+    assert [125, 125] == [done.exit_code for done in runs]
+    assert "[[gpu]]. Install the NVIDIA container toolkit" in runs[0].stderr
+    assert "ignores --gpus" in runs[1].stderr
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_bad_options_are_one_clear_line(arguments: list[str], words: str) -> Non
     assert words in done.stderr
 
 
-def test_without_the_package_it_is_told_which_to_install() -> None:
+def test_without_the_package_the_error_names_the_one_to_install() -> None:
     done = jobmeter("run", "--container", IMAGE, "--", "true", env={**os.environ, "PYTHONPATH": hidden_docker()})
     assert 125 == done.returncode
     assert "pip install 'jobmeter[docker]'" in done.stderr

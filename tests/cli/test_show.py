@@ -59,7 +59,7 @@ def test_of_a_container_it_is_shown_of_which_image_and_engine(jobmeter: Commands
         ({"status": "killed", "exit_code": None, "signal": 11}, 0, "killed by SIGSEGV after 5 s"),
     ],
 )
-def test_how_it_ended_is_told_in_words(jobmeter: Commands, outcome: dict[str, object], kills: int, words: str) -> None:
+def test_the_outcome_is_shown_in_words(jobmeter: Commands, outcome: dict[str, object], kills: int, words: str) -> None:
     run = {**record("aaa1", wall_seconds=5.0), "outcome": outcome}
     run["measurements"] = {"cgroup_oom_kills": {"unit": "count", "kind": "counter", "total": kills}}
     assert f"outcome    {words}" in jobmeter.keep(run)("show").out
@@ -78,7 +78,7 @@ def test_findings_are_in_the_json_as_in_the_text(jobmeter: Commands) -> None:
     assert f"! {finding['text']}" in jobmeter("show").out.splitlines()
 
 
-def test_a_line_of_the_journal_that_cannot_be_read_is_told(jobmeter: Commands) -> None:
+def test_a_line_of_the_journal_that_cannot_be_read_is_reported(jobmeter: Commands) -> None:
     path = journal_of(jobmeter.keep().folder, "aaa1")
     path.write_bytes(path.read_bytes().replace(b"[2.0", b"[noise"))
     done = jobmeter("show", "aaa1")
@@ -86,11 +86,11 @@ def test_a_line_of_the_journal_that_cannot_be_read_is_told(jobmeter: Commands) -
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("zzz", "there is no run 'zzz'"), ("aa", "'aa' is the beginning of several ids")]
+    ("text", "message"), [("zzz", "there is no run 'zzz'"), ("aa", "'aa' is the beginning of several ids")]
 )
-def test_a_run_that_is_not_there_or_not_the_only_one_is_told(jobmeter: Commands, text: str, told: str) -> None:
+def test_an_id_of_no_run_or_of_several_is_reported(jobmeter: Commands, text: str, message: str) -> None:
     done = jobmeter.keep()("show", text)
-    assert (2, "", True) == (done.code, done.out, told in done.err)
+    assert (2, "", True) == (done.code, done.out, message in done.err)
 
 
 def test_without_runs_there_is_nothing_to_show(jobmeter: Commands) -> None:

@@ -21,7 +21,7 @@ GIB = 2**30
 
 
 @pytest.fixture
-def known(jobmeter: Commands) -> Commands:
+def with_history(jobmeter: Commands) -> Commands:
     """Forty runs of `train` of 4 GiB, give or take; one of `once`; nine runs of a workflow, the newest of all."""
     runs = [
         record(
@@ -36,15 +36,15 @@ def known(jobmeter: Commands) -> Commands:
     return having(jobmeter, *(run for number in range(1, 10) for run in pipeline(number)))
 
 
-def told(jobmeter: Commands, *arguments: str) -> list[dict[str, Any]]:
+def sized(jobmeter: Commands, *arguments: str) -> list[dict[str, Any]]:
     done = jobmeter("size", "--format", "json", *arguments)
     assert (0, "") == (done.code, done.err)
     jobs: list[dict[str, Any]] = json.loads(done.out)["jobs"]
     return jobs
 
 
-def test_a_job_is_sized_by_all_its_runs(known: Commands) -> None:
-    (train,) = told(known, "train")
+def test_a_job_is_sized_by_all_its_runs(with_history: Commands) -> None:
+    (train,) = sized(with_history, "train")
     assert ("train", 40, 40) == (train["job_name"], train["runs"], train["completed"])
     assert 4.2 * GIB < train["memory_bytes"]["ask"] < 5 * GIB
     assert 606 < train["runtime_seconds"]["ask"] <= 780
@@ -54,23 +54,23 @@ def test_a_job_is_sized_by_all_its_runs(known: Commands) -> None:
     assert pytest.approx((4 * 603 - 480) / 3600, rel=0.01) == train["wasted_core_hours"]
 
 
-def test_a_glob_sizes_each_job_that_it_matches(known: Commands) -> None:
-    assert ["once", "preprocess", "train", "train_model"] == [job["job_name"] for job in told(known, "*")]
+def test_a_glob_sizes_each_job_that_it_matches(with_history: Commands) -> None:
+    assert ["once", "preprocess", "train", "train_model"] == [job["job_name"] for job in sized(with_history, "*")]
 
 
 def test_a_name_with_brackets_is_a_name_too(jobmeter: Commands) -> None:
     keep(str(jobmeter.folder), record("aaaa", "fit[1]", wall_seconds=5.0))
-    assert ["fit[1]"] == [job["job_name"] for job in told(jobmeter, "fit[1]")]
+    assert ["fit[1]"] == [job["job_name"] for job in sized(jobmeter, "fit[1]")]
 
 
-def test_a_workflow_is_sized_by_step_and_without_names_it_is_that_of_the_newest_run(known: Commands) -> None:
-    by_name = told(known, "ML Training Pipeline")
+def test_a_workflow_is_sized_by_step_and_without_names_it_is_that_of_the_newest_run(with_history: Commands) -> None:
+    by_name = sized(with_history, "ML Training Pipeline")
     assert [("preprocess", 9), ("train_model", 9)] == [(job["job_name"], job["runs"]) for job in by_name]
-    assert by_name == told(known)
+    assert by_name == sized(with_history)
 
 
-def test_the_table_is_followed_by_the_reasons(known: Commands) -> None:
-    table, reasons = known("size", "train").out.split("\n\n")
+def test_the_table_is_followed_by_the_reasons(with_history: Commands) -> None:
+    table, reasons = with_history("size", "train").out.split("\n\n")
     headings = [part.strip() for part in table.splitlines()[0].split("  ") if part.strip()]
     assert ["job_name", "resource_type", "requested", "advised", "most_used"] == headings
     assert ["train", "Memory", "16", "GiB"] == table.splitlines()[1].split()[:4]
@@ -89,7 +89,7 @@ def test_gpu_memory_is_advised_and_changes_no_request(jobmeter: Commands) -> Non
             for n in range(9)
         ),
     )  # fmt: skip
-    (job,) = told(jobmeter, "train")
+    (job,) = sized(jobmeter, "train")
     assert 6 * GIB <= job["gpu_memory_bytes"]["ask"] <= 7 * GIB
     printed = jobmeter("size", "train").out
     assert "  GPU memory: 9 runs needed up to 6 GiB" in printed
@@ -98,18 +98,18 @@ def test_gpu_memory_is_advised_and_changes_no_request(jobmeter: Commands) -> Non
     }
 
 
-def test_of_one_run_what_would_fail_is_unknown(known: Commands) -> None:
-    assert "once: 1 run, 1 completed; expected failure rate: unknown" in known("size", "once").out
+def test_of_one_run_what_would_fail_is_unknown(with_history: Commands) -> None:
+    assert "once: 1 run, 1 completed; expected failure rate: unknown" in with_history("size", "once").out
 
 
 @pytest.mark.parametrize("target", ["0.5", "0.999", "99%"])
-def test_a_target_can_be_chosen(known: Commands, target: str) -> None:
-    assert 4 * GIB < told(known, "train", "--target", target)[0]["memory_bytes"]["ask"] < 6 * GIB
+def test_a_target_can_be_chosen(with_history: Commands, target: str) -> None:
+    assert 4 * GIB < sized(with_history, "train", "--target", target)[0]["memory_bytes"]["ask"] < 6 * GIB
 
 
 @pytest.mark.parametrize("form", ["yaml", "slurm", "docker", "compose", "k8s", "ray"])
-def test_formats_are_printed_and_nothing_else(known: Commands, form: str) -> None:
-    done = known("size", "train", "--format", form)
+def test_formats_are_printed_and_nothing_else(with_history: Commands, form: str) -> None:
+    done = with_history("size", "train", "--format", form)
     assert (0, "", True) == (done.code, done.err, "# train\n" in done.out)
 
 
@@ -126,8 +126,8 @@ def test_formats_are_printed_and_nothing_else(known: Commands, form: str) -> Non
         (["--apply", "/nowhere.yaml"], "/nowhere.yaml"),
     ],
 )
-def test_what_cannot_be_sized_is_one_clear_line(known: Commands, arguments: list[str], expected: str) -> None:
-    done = known("size", *arguments)
+def test_what_cannot_be_sized_is_one_clear_line(with_history: Commands, arguments: list[str], expected: str) -> None:
+    done = with_history("size", *arguments)
     assert (2, "", 1) == (done.code, done.out, done.err.count("\n"))
     assert expected in done.err
 
@@ -136,13 +136,13 @@ def test_an_empty_store_says_so(jobmeter: Commands) -> None:
     assert (2, "", "jobmeter: there are no runs yet. `jobmeter run -- COMMAND` stores one.\n") == jobmeter("size")
 
 
-def test_apply_writes_all_advice_up_and_down(known: Commands, tmp_path: Path) -> None:
+def test_apply_writes_all_advice_up_and_down(with_history: Commands, tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
-    shown = known("size", "--apply", str(spec), "--diff")
+    shown = with_history("size", "--apply", str(spec), "--diff")
     assert (0, SPEC) == (shown.code, spec.read_text())
     assert shown.out.startswith("--- ")
-    done = known("size", "--apply", str(spec))
+    done = with_history("size", "--apply", str(spec))
     assert (0, "", True) == (done.code, done.out, "preprocess: memory 8 GiB → 1." in done.err)
     small, large = (job.requirement for job in load_plan(str(spec)).jobs)
     assert 1.2 * GIB < (small.memory_bytes or 0) < 2 * GIB
@@ -151,12 +151,12 @@ def test_apply_writes_all_advice_up_and_down(known: Commands, tmp_path: Path) ->
 
 
 def test_nothing_is_advised_for_a_job_that_never_completed(jobmeter: Commands, tmp_path: Path) -> None:
-    asked = {"memory_bytes": 8 * GIB, "runtime_seconds": 600}
+    amounts = {"memory_bytes": 8 * GIB, "runtime_seconds": 600}
     having(
         jobmeter,
-        *(job(14, "preprocess", "failed", run=number, wall_seconds=0.1, memory_peak_bytes=2**20, requirement=asked)
+        *(job(14, "preprocess", "failed", run=number, wall_seconds=0.1, memory_peak_bytes=2**20, requirement=amounts)
           for number in (1, 2)),
-        job(15, "train_model", "oom", run=2, wall_seconds=3.0, memory_peak_bytes=8 * GIB, requirement=asked),
+        job(15, "train_model", "oom", run=2, wall_seconds=3.0, memory_peak_bytes=8 * GIB, requirement=amounts),
     )  # fmt: skip
     printed = jobmeter("size").out
     assert "preprocess: none of its 2 runs has completed, so what it needs is not known" in printed
@@ -173,7 +173,7 @@ def test_nothing_is_advised_for_a_job_that_never_completed(jobmeter: Commands, t
     assert ((large.memory_bytes or 0) >= 16 * GIB, 8, 7200) == (True, large.cpus, large.runtime_seconds)
 
 
-def test_a_job_that_only_runs_yet_is_told_so(jobmeter: Commands) -> None:
+def test_a_job_of_which_no_run_has_ended_is_reported(jobmeter: Commands) -> None:
     journal = JournalWriter(str(jobmeter.folder), "a")
     start = read_stat(THIS_MACHINE, os.getpid()).start
     host = {"name": os.uname().nodename}
@@ -188,7 +188,7 @@ def test_a_job_that_only_runs_yet_is_told_so(jobmeter: Commands) -> None:
 
 def test_jobs_come_in_the_order_of_the_spec_and_not_of_their_starts(jobmeter: Commands) -> None:
     having(jobmeter, job(9, "last", wall_seconds=1.0), job(2, "first", wall_seconds=1.0))
-    assert ["first", "last"] == [one["job_name"] for one in told(jobmeter, "ml-training-pipeline")]
+    assert ["first", "last"] == [one["job_name"] for one in sized(jobmeter, "ml-training-pipeline")]
 
 
 def test_a_sweep_is_sized_by_its_largest_job(jobmeter: Commands) -> None:
@@ -198,13 +198,13 @@ def test_a_sweep_is_sized_by_its_largest_job(jobmeter: Commands) -> None:
         *(job(number, f"sw_{size}", run=run, step="sw_{n}", wall_seconds=4.0, memory_peak_bytes=size * 2**20)
           for run in range(1, 7) for number, size in sizes.items()),
     )  # fmt: skip
-    (sweep,) = told(jobmeter, "ml-training-pipeline")
+    (sweep,) = sized(jobmeter, "ml-training-pipeline")
     assert ("sw_{n}", 18) == (sweep["job_name"], sweep["runs"])
     assert 180 < sweep["memory_bytes"]["ask"] / 2**20 <= 224
     assert "of its largest job, sw_180 " in sweep["memory_bytes"]["reason"]
 
 
-def test_what_is_hardly_wasted_is_not_told(jobmeter: Commands) -> None:
+def test_a_tiny_waste_is_not_reported(jobmeter: Commands) -> None:
     keep(
         str(jobmeter.folder),
         record("a", "tiny", wall_seconds=0.1, memory_peak_bytes=2**20, requirement={"memory_bytes": 2**24}),
@@ -212,10 +212,10 @@ def test_what_is_hardly_wasted_is_not_told(jobmeter: Commands) -> None:
     assert "wastes" not in jobmeter("size", "tiny").out
 
 
-def test_apply_refuses_a_spec_of_other_jobs(known: Commands, tmp_path: Path) -> None:
+def test_apply_refuses_a_spec_of_other_jobs(with_history: Commands, tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
-    done = known("size", "once", "--apply", str(spec))
+    done = with_history("size", "once", "--apply", str(spec))
     assert (2, True) == (done.code, "has no job 'once'" in done.err)
 
 
@@ -237,7 +237,7 @@ def followed(jobmeter: Commands) -> Commands:
 
 @pytest.mark.parametrize("mesh", [2, 15, 40])
 def test_a_feature_sizes_a_run_by_what_is_known_of_it(followed: Commands, mesh: int) -> None:
-    (job,) = told(followed, "solve", "--feature", f"mesh={mesh}")
+    (job,) = sized(followed, "solve", "--feature", f"mesh={mesh}")
     assert 1 <= job["memory_bytes"]["ask"] / ((100 + 10 * mesh) * 2**20) < 1.3
     assert "of mesh" in job["memory_bytes"]["reason"]
 
@@ -245,12 +245,12 @@ def test_a_feature_sizes_a_run_by_what_is_known_of_it(followed: Commands, mesh: 
 def test_inputs_are_sized_by_their_bytes(followed: Commands, tmp_path: Path) -> None:
     for name, size in (("one", 3000), ("two", 7000)):
         (tmp_path / name).write_bytes(b"x" * size)
-    (job,) = told(followed, "solve", "--input", str(tmp_path / "one"), str(tmp_path / "two"))
+    (job,) = sized(followed, "solve", "--input", str(tmp_path / "one"), str(tmp_path / "two"))
     assert 1 <= job["memory_bytes"]["ask"] / (200 * 2**20) < 1.3
 
 
 def test_failures_that_cost_more_are_fewer(followed: Commands) -> None:
-    cheap, dear = (told(followed, "solve", "--failure-cost", cost)[0] for cost in ("0", "1000"))
+    cheap, dear = (sized(followed, "solve", "--failure-cost", cost)[0] for cost in ("0", "1000"))
     assert cheap["memory_bytes"]["ask"] <= dear["memory_bytes"]["ask"]
 
 
@@ -329,9 +329,9 @@ def test_a_trace_can_be_evaluated_before_anything_is_stored(jobmeter: Commands, 
     page = tmp_path / "page.html"
     done = jobmeter("size", "--evaluate", str(trace), "--json", "--plot", str(page))
     assert (0, "") == (done.code, done.err)
-    told = json.loads(done.out)
-    methods = told["methods"]
-    assert (59, 1) == (told["runs"], told["jobs"])
+    report = json.loads(done.out)
+    methods = report["methods"]
+    assert (59, 1) == (report["runs"], report["jobs"])
     assert methods["advice"]["gb_hours_wasted"] < 0.1 * methods["today's requests"]["gb_hours_wasted"]
     assert methods["largest so far"]["failed"] > 50  # each needs more than those before it
     assert methods["advice"]["failed"] <= 2
@@ -352,6 +352,6 @@ def test_after_an_import_size_and_check_cover_what_was_imported(jobmeter: Comman
     failed = "9,p0,p0 (9),FAILED,137,1,4294967296,1,1,20000,1073741824,5"
     trace.write_text("\n".join([header, *rows, failed]) + "\n", encoding="utf-8")
     assert 0 == jobmeter("import", str(trace)).code
-    assert ["p0", "p1", "p2"] == [job["job_name"] for job in told(jobmeter)]
+    assert ["p0", "p1", "p2"] == [job["job_name"] for job in sized(jobmeter)]
     checked = json.loads(jobmeter("check", "--json", "--exit-zero").out)
     assert (10, 1) == (checked["total_results"], checked["over_utilization_count"])

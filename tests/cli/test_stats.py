@@ -1,4 +1,4 @@
-"""`jobmeter stats`: the same numbers whichever way they are asked for."""
+"""`jobmeter stats`: the same numbers whichever way they are requested."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def statistics(store: str, capfd: pytest.CaptureFixture[str], *arguments: str) -
     return result
 
 
-def test_a_job_is_told_by_what_its_runs_have_in_common(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_job_is_summarised_over_its_runs(store: str, capfd: pytest.CaptureFixture[str]) -> None:
     train = statistics(store, capfd)["groups"][0]
     assert ("train", 10, 0.8) == (train["name"], train["runs"], train["success_rate"])
     assert {"p50": 55.0, "p95": 95.5, "max": 100.0} == train["wall_seconds"]
@@ -75,7 +75,7 @@ def test_the_total_is_of_all_groups(store: str, capfd: pytest.CaptureFixture[str
     "filters",
     [["--where", "wall_seconds >= 0"], ["--since", "2020-01-01"], ["--status", "completed", "--status", "failed"]],
 )
-def test_the_index_and_a_pass_over_the_runs_tell_the_same(
+def test_the_index_and_a_pass_over_the_runs_give_the_same(
     store: str, capfd: pytest.CaptureFixture[str], filters: list[str]
 ) -> None:
     assert statistics(store, capfd) == statistics(store, capfd, *filters)

@@ -62,7 +62,7 @@ def test_jobs_of_a_sweep_are_ranked_by_what_they_report(place: Place) -> None:
     assert ("t4", 4) == (names[best["id"]], best["value"])
 
 
-def test_the_record_has_the_curve_and_the_store_can_be_asked_for_the_last_value(place: Place) -> None:
+def test_the_record_has_the_curve_and_the_store_can_be_queried_for_the_last_value(place: Place) -> None:
     place.run(SWEEP, "--quiet")
     record = json.loads(call(place, "show", "t2", "--json").stdout)
     assert [1.2, -0.2] == record["metrics"]["loss"]["values"]

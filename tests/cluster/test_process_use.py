@@ -54,8 +54,8 @@ def root() -> Iterator[Root]:
 
 
 def branch(below: ProcessesBelow, pid: int) -> BranchUse:
-    (found,) = [each for each in below.read().branches if each.pid == pid]
-    return found
+    (of_pid,) = [each for each in below.read().branches if each.pid == pid]
+    return of_pid
 
 
 def cpu_seconds(pid: int) -> float:

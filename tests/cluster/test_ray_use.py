@@ -48,12 +48,12 @@ wait_for(2)
     assert figure(task, "used_cpus") < 0.1
     assert cluster["used_cpus"]["mean"] < 1.0  # Ray's own processes, on a machine that may be busy
     assert not kinds(report) & {"cpu_bound", "under_used"}
-    found = finding(report, "over_reserved")
-    assert ("task train", "problem") == (found["subject"], found["severity"])
-    assert found["seen"].startswith("`train` reserves 2 CPUs and uses ")
-    assert found["seen"].endswith("; 1 task waited for CPUs meanwhile")
-    assert found["amounts"]["num_cpus"] < 1
-    assert found["seconds"] >= 3.0
+    problem = finding(report, "over_reserved")
+    assert ("task train", "problem") == (problem["subject"], problem["severity"])
+    assert problem["seen"].startswith("`train` reserves 2 CPUs and uses ")
+    assert problem["seen"].endswith("; 1 task waited for CPUs meanwhile")
+    assert problem["amounts"]["num_cpus"] < 1
+    assert problem["seconds"] >= 3.0
 
 
 def test_a_hog_that_reserved_nothing_is_seen_on_its_node(ray_cluster: RayCluster) -> None:
@@ -99,11 +99,11 @@ wait_for(4)
         report = watch.stop()
     assert 4.0 == figure(task_of(report, "burn"), "running")
     assert "over_reserved" not in kinds(report)
-    found = finding(report, "cpu_bound")
-    assert ("cluster", "problem") == (found["subject"], found["severity"])
-    assert found["seconds"] >= 3.0
-    assert found["amounts"]["add_cpus"] >= 2  # two wait for one CPU each
-    assert "2 tasks" in found["seen"]
+    problem = finding(report, "cpu_bound")
+    assert ("cluster", "problem") == (problem["subject"], problem["severity"])
+    assert problem["seconds"] >= 3.0
+    assert problem["amounts"]["add_cpus"] >= 2  # two wait for one CPU each
+    assert "2 tasks" in problem["seen"]
 
 
 def test_a_spike_of_a_second_is_not_cpu_bound(ray_cluster: RayCluster) -> None:
@@ -154,8 +154,8 @@ sys.stdin.read()
         )
         report = watch.stop()
     assert report["cluster"]["reserved_object_store_bytes"]["peak"] > 20 * MIB
-    found = finding(report, "spilling")
-    assert found["amounts"]["object_store_bytes"] >= 160 * MIB
+    problem = finding(report, "spilling")
+    assert problem["amounts"]["object_store_bytes"] >= 160 * MIB
 
 
 def test_custom_resources_and_actors_are_counted(ray_cluster: RayCluster) -> None:

@@ -118,15 +118,15 @@ def kinds(report: Mapping[str, Any]) -> set[str]:
 
 
 def finding(report: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    (found,) = [each for each in report["findings"] if each["kind"] == kind]
-    return dict(found)
+    (entry,) = [each for each in report["findings"] if each["kind"] == kind]
+    return dict(entry)
 
 
 def node_of(report: Mapping[str, Any], node_id: str) -> dict[str, Any]:
-    (found,) = [each for each in report["nodes"] if each["id"] == node_id]
-    return dict(found)
+    (entry,) = [each for each in report["nodes"] if each["id"] == node_id]
+    return dict(entry)
 
 
 def task_of(report: Mapping[str, Any], name: str) -> dict[str, Any]:
-    (found,) = [each for each in report["tasks"] if each["name"] == name]
-    return dict(found)
+    (entry,) = [each for each in report["tasks"] if each["name"] == name]
+    return dict(entry)

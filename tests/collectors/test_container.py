@@ -1,4 +1,4 @@
-"""What the engine tells, beside the other sources: never late, never after the end."""
+"""What the engine reports, beside the other sources: never late, never after the end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from jobmeter.errors import NoData
 from tests.waiting import LONG
 
 
-class Told:
-    """A container whose engine answers when it is let to."""
+class GatedContainer:
+    """A container whose engine answers only when the test allows it."""
 
     has_own_network = True
 
@@ -35,40 +35,40 @@ def assert_comes_to_read(source: ContainerSource, wanted: Readings) -> None:
 
 
 def test_an_engine_that_takes_its_time_holds_nothing_up() -> None:
-    told = Told(ContainerStats(cpu_seconds=1.0, mem_current=5))
-    source = ContainerSource(told)
+    container = GatedContainer(ContainerStats(cpu_seconds=1.0, mem_current=5))
+    source = ContainerSource(container)
     assert {} == source.read(Moment(0.0))
-    told.may_answer.release()
+    container.may_answer.release()
     assert_comes_to_read(source, {"container_cpu_seconds": 1.0, "container_mem_current": 5})
     source.close()
 
 
 def test_the_last_figure_before_the_end_stands_and_no_level() -> None:
-    told = Told(ContainerStats(cpu_seconds=1.0, mem_current=5), None, None)
-    source = ContainerSource(told)
+    container = GatedContainer(ContainerStats(cpu_seconds=1.0, mem_current=5), None, None)
+    source = ContainerSource(container)
     for _ in range(3):
-        told.may_answer.release()
+        container.may_answer.release()
     assert_comes_to_read(source, {"container_cpu_seconds": 1.0, "container_mem_current": 5})
     assert {"container_cpu_seconds": 1.0} == source.finish(Moment(0.0), Ending())
     source.close()
 
 
 def test_what_was_used_before_does_not_count() -> None:
-    told = Told(
+    container = GatedContainer(
         ContainerStats(cpu_seconds=10.0, pids=3, net_rx_bytes=100),
         ContainerStats(cpu_seconds=12.5, pids=4, net_rx_bytes=150),
         already_ran=True,
     )
-    source = ContainerSource(told)
-    told.may_answer.release()
+    source = ContainerSource(container)
+    container.may_answer.release()
     assert_comes_to_read(source, {"container_cpu_seconds": 0.0, "container_pids": 3, "container_net_rx_bytes": 0})
-    told.may_answer.release()
+    container.may_answer.release()
     assert_comes_to_read(source, {"container_cpu_seconds": 2.5, "container_pids": 4, "container_net_rx_bytes": 50})
     source.close()
 
 
 def test_an_engine_that_fails_costs_this_reading_alone() -> None:
-    class Failing(Told):
+    class Failing(GatedContainer):
         def stats(self) -> ContainerStats | None:
             raise NoData("gone")
 

@@ -12,7 +12,7 @@ from tests.sysfs import process_line, write_files
 
 
 class SomeGroup:
-    """As far as it is asked here: the processes of a cgroup."""
+    """As far as it is used here: the processes of a cgroup."""
 
     def __init__(self, pids: list[int]) -> None:
         self._pids = pids

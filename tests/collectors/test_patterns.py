@@ -84,7 +84,7 @@ def test_what_is_measured_by_default_is_so_whatever_stands_beside_it() -> None:
         (["none"], ["none"]),
     ],
 )
-def test_of_a_container_the_default_is_also_what_its_engine_tells(
+def test_for_a_container_the_default_includes_what_its_engine_reports(
     patterns: list[str] | None, expected: list[str]
 ) -> None:
     assert expected == with_container(patterns)

@@ -50,7 +50,7 @@ def busy(tmp_path: Path) -> Busy:
     return Busy(tmp_path)
 
 
-def test_a_job_that_forks_is_told_with_the_rate(busy: Busy) -> None:
+def test_a_job_that_forks_is_reported_with_the_rate(busy: Busy) -> None:
     why = busy.after(0.2, tasks=1200, switches=2400, faults=24000, runs=1200)
     assert why == (
         "stopped after 0.20 s: its events would slow the job down "
@@ -58,7 +58,7 @@ def test_a_job_that_forks_is_told_with_the_rate(busy: Busy) -> None:
     )
 
 
-def test_a_job_that_changes_between_its_threads_is_told_with_the_rate(busy: Busy) -> None:
+def test_a_job_that_switches_between_its_threads_is_reported_with_the_rate(busy: Busy) -> None:
     why = busy.after(0.2, switches=50000, runs=40000)
     assert (
         why == "stopped after 0.20 s: its events would slow the job down "
@@ -95,7 +95,7 @@ def test_events_that_cost_the_job_little_go_on(busy: Busy, use: dict[str, int]) 
     assert None is busy.after(0.2, **use)
 
 
-def test_it_is_not_asked_again_at_once(busy: Busy) -> None:
+def test_the_cost_is_not_checked_again_at_once(busy: Busy) -> None:
     assert None is busy.after(0.05, tasks=1000, faults=20000)
     assert None is busy.after(0.2)
     assert None is busy.after(0.25, tasks=2000, faults=40000)
@@ -108,13 +108,13 @@ def test_numbers_of_processes_that_begin_anew_are_no_burst(tmp_path: Path) -> No
     assert busy.after(0.4, tasks=1300, faults=46000) is not None
 
 
-def test_of_what_already_runs_the_first_look_only_tells_where_it_stands(tmp_path: Path) -> None:
+def test_for_a_job_that_already_runs_the_first_reading_is_only_the_baseline(tmp_path: Path) -> None:
     busy = Busy(tmp_path, attached=True)
     assert None is busy.after(0.2, tasks=1200, faults=10**9, runs=10**6)
     assert None is busy.after(0.4, tasks=2400, faults=10**9, runs=10**6)
     assert busy.after(0.6, tasks=3600, faults=10**9 + 24000, runs=10**6) is not None
 
 
-def test_a_machine_that_tells_nothing_stops_nothing(tmp_path: Path) -> None:
+def test_a_machine_that_reports_nothing_stops_nothing(tmp_path: Path) -> None:
     cost = PerfCost(Target(SHEPHERD, JOB, machine=Machine(proc=str(tmp_path))))
     assert None is cost.too_high(0)

@@ -360,7 +360,7 @@ def test_doctor_and_measurements_show_what_is_wrong(packages: Packages) -> None:
     packages.install("power", "raise SystemExit(3)", battery="Battery").install(
         "sun", GOOD + "Solar.check = lambda *_: 1 / 0", solar="Solar"
     )
-    findings = {found["subject"]: found for found in json.loads(packages("doctor", "--json").stdout)}
+    findings = {finding["subject"]: finding for finding in json.loads(packages("doctor", "--json").stdout)}
     assert (False, "battery of power is left out: SystemExit: 3") == (
         findings["plug-in"]["good"],
         findings["plug-in"]["says"],
@@ -379,5 +379,5 @@ def test_the_page_of_measurements_has_the_built_in_ones_alone(packages: Packages
 
 def test_entry_points_are_read_as_installers_write_them() -> None:
     content = "[other]\na = b:c\n\n[jobmeter.collectors]\n# a comment\none=first:One\ntwo = pkg.second:Two [extra]\n"
-    found = parse_entry_points(content, "jobmeter_x")
-    assert [Entry("one", "first:One", "jobmeter_x"), Entry("two", "pkg.second:Two [extra]", "jobmeter_x")] == found
+    entries = parse_entry_points(content, "jobmeter_x")
+    assert [Entry("one", "first:One", "jobmeter_x"), Entry("two", "pkg.second:Two [extra]", "jobmeter_x")] == entries

@@ -44,7 +44,7 @@ class Job:
         self.source: Any = load(collector).open(target, frozenset())
         self.attached = time.monotonic()
 
-    def tell(self, order: str) -> None:
+    def send(self, order: str) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(order, file=self._process.stdin, flush=True)
@@ -106,8 +106,8 @@ def test_who_ended_between_two_looks_did_not_end_at_the_first(job: Job) -> None:
     pause()
     seen, seen_after = job.look(quiet=True)
     pause()
-    job.tell("end the child")
-    job.tell("reap the child")
+    job.send("end the child")
+    job.send("reap the child")
     pause()
     gone, gone_after = job.look()
     lived = job.use(job.child).seconds
@@ -118,14 +118,14 @@ def test_who_ended_between_two_looks_did_not_end_at_the_first(job: Job) -> None:
 
 def test_a_process_that_ended_and_is_not_waited_for_grows_no_older_and_does_not_live(job: Job) -> None:
     job.look()
-    job.tell("end the child")
+    job.send("end the child")
     _, ended = job.look()
     pause()
     job.look()
     assert job.use(job.child).seconds <= ended - job.attached_after + TICK
     assert job.live() == {job.pid}
     pause()
-    job.tell("reap the child")
+    job.send("reap the child")
     job.look()
     assert job.use(job.child).seconds <= ended - job.attached_after + TICK
 

@@ -182,7 +182,7 @@ def test_a_time_that_falls_or_is_not_shown_changes_nothing(listing: Listing) -> 
     assert 5.0 == listing.cpu(line(10, 1, "0:00"), line(11, 10, "-", state="Z"))
 
 
-def test_no_use_is_not_reported_of_what_is_too_young_to_tell(listing: Listing) -> None:
+def test_zero_usage_is_not_reported_while_a_process_is_too_young_to_measure(listing: Listing) -> None:
     young = [line(10, 1, "0:00"), line(11, 10, "0:00"), line(12, 11, "0:00", age="00:00", state="R")]
     listing.begin(*young)
     listing.source._rate = CpuPercent(time.monotonic() - 60)  # a span that is long enough

@@ -13,7 +13,7 @@ def test_a_rate_is_cpu_time_over_elapsed_time_in_percent_of_one_core() -> None:
     assert [50.0, 0.0, 80.0] == [rate.update(at, used, at) for at, used in looks]
 
 
-def test_before_the_shortest_span_it_is_too_early_to_tell_and_nothing_is_lost() -> None:
+def test_before_the_shortest_span_there_is_no_rate_and_nothing_is_lost() -> None:
     rate = CpuPercent(0.0)
     early = [
         rate.update(0.1, 0.1, 0.1),
@@ -36,7 +36,7 @@ def test_half_a_cpu_that_a_limit_gives_in_shares_reads_as_half_a_cpu() -> None:
     for first in range(100):
         rate = CpuPercent(first / 1000, used[first] / 1000)
         looks = [(at / 1000, used[at] / 1000) for at in range(first + 33, 5000, 33)]
-        rates += [told for at, seconds in looks if (told := rate.update(at, seconds, at)) is not None]
+        rates += [percent for at, seconds in looks if (percent := rate.update(at, seconds, at)) is not None]
     assert 45 <= min(rates) <= max(rates) <= 55
 
 

@@ -38,10 +38,10 @@ def test_threads_of_known_shares_have_them(user: int) -> None:
     done = meter("python3", "-S", "-c", SHARES, "@", options=("--threads", "--interval", "0.2"), user=user)
     folder = Path(done.stderr.split("record")[-1].split()[-1]).parents[2]
     truth = json.loads((folder / "used").read_text())
-    found = {entry["name"]: entry for entry in done.record["threads"] if "tid" in entry}
+    by_name = {entry["name"]: entry for entry in done.record["threads"] if "tid" in entry}
     for name, seconds in truth.items():
-        assert found[name]["cpu_seconds"] == pytest.approx(seconds, rel=0.03), name
-        assert found[name]["cores"]
+        assert by_name[name]["cpu_seconds"] == pytest.approx(seconds, rel=0.03), name
+        assert by_name[name]["cores"]
     assert ["three", "two", "one"] == [entry["name"] for entry in done.record["threads"] if entry["name"] in truth]
     total = sum(entry["cpu_seconds"] for entry in done.record["threads"])
     assert total == pytest.approx(done.value("cpu_seconds"), rel=0.01)

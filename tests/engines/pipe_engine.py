@@ -72,7 +72,7 @@ class PipeEngine:
         self._receiver = receiver
 
     def recover(self, tasks: Sequence[LeftTask]) -> Recovered:
-        """Workers whose runner was killed go on until they are told to end."""
+        """Workers whose runner was killed go on until they get the order to end."""
         here = [task for task in tasks if task.token["room"] == self._room]
         left = {task.number: Identity(*task.token["worker"]) for task in here}
         alive = {number: worker for number, worker in left.items() if identity_of(THIS_MACHINE, worker.pid) == worker}

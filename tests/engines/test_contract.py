@@ -114,7 +114,7 @@ def test_one_that_does_not_heed_sigterm_is_not_sent_it(running: Running, place: 
 
 
 @ON_EVERY_ENGINE
-def test_levels_tell_what_running_jobs_use_and_nothing_after(running: Running, place: Place) -> None:
+def test_levels_show_what_running_jobs_use_and_nothing_after(running: Running, place: Place) -> None:
     running.start("touch began; while [ ! -e end ]; do sleep 0.01; done", 7)
     wait_for(lambda: bool(running.engine.levels().get(7, {}).get("proc_rss_total")), "a level of its memory")
     (place.folder / "end").touch()

@@ -51,5 +51,5 @@ def named(items: Iterable[Item], name: str) -> Any:
 
 def figure(record: Any, name: str) -> tuple[Any, str, str] | None:
     """A headline figure: value, source, quality."""
-    found = record["usage"].get(name)
-    return None if found is None else (found["value"], found["from"], found["quality"])
+    entry = record["usage"].get(name)
+    return None if entry is None else (entry["value"], entry["from"], entry["quality"])

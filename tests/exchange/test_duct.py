@@ -56,7 +56,7 @@ def test_older_logs_have_their_reports_in_usage_json() -> None:
 @pytest.mark.parametrize(
     ("name", "status", "code"), [("load", "completed", 0), ("fails", "failed", 3), ("killed", "failed", 137)]
 )
-def test_the_exit_code_tells_how_it_ended(name: str, status: str, code: int) -> None:
+def test_the_outcome_follows_from_the_exit_code(name: str, status: str, code: int) -> None:
     outcome = runs(read(FIXTURES / f"duct_{name}_info.json"))[0].record["outcome"]
     assert {"status": status, "exit_code": code, "signal": None} == outcome
 
@@ -98,7 +98,7 @@ def test_a_log_that_cannot_be_used_says_why(tmp_path: Path, change: dict[str, ob
     assert [why] == unusable(read(written(tmp_path, json.dumps({**info, **change}), "x_info.json")))
 
 
-def test_a_torn_log_is_told(tmp_path: Path) -> None:
+def test_a_torn_log_is_reported(tmp_path: Path) -> None:
     torn = (FIXTURES / "duct_load_info.json").read_text()[:500]
     assert "is not whole JSON" in unusable(read(written(tmp_path, torn, "x_info.json")))[0]
 

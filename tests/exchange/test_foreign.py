@@ -33,7 +33,7 @@ def test_keys_begin_with_their_source_and_are_described() -> None:
         headline_memory.MEMORY_TOTAL, headline_memory.SINGLE_PROCESS,
     ],
 )  # fmt: skip
-def test_what_others_measured_is_asked_last(order: tuple[str, ...]) -> None:
+def test_what_others_measured_is_used_last(order: tuple[str, ...]) -> None:
     theirs = [key.startswith(tuple(f"{source.SOURCE}_" for source in SOURCES)) for key in order]
     assert sorted(theirs) == theirs
     assert True in theirs

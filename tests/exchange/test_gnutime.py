@@ -55,14 +55,14 @@ def test_the_id_does_not_change_with_the_time_of_the_file(tmp_path: Path) -> Non
     assert before == runs(read(path))[0].record["id"]
 
 
-def test_a_report_that_breaks_off_is_told_and_the_others_kept(tmp_path: Path) -> None:
+def test_a_report_that_breaks_off_is_unusable_and_the_others_are_kept(tmp_path: Path) -> None:
     whole = (FIXTURES / "gnutime_load.txt").read_text()
     items = read(written(tmp_path, whole[:300] + "\n" + whole))
     assert 1 == len(runs(items))
     assert ["line 1: the report that begins here has no end (no 'Exit status')"] == unusable(items)
 
 
-def test_figures_that_cannot_be_are_told(tmp_path: Path) -> None:
+def test_impossible_and_missing_figures_are_reported(tmp_path: Path) -> None:
     text = (FIXTURES / "gnutime_load.txt").read_text()
     items = read(
         written(tmp_path, text.replace("74872", "-74872") + text.replace("\tSystem time (seconds): 0.06\n", ""))

@@ -50,7 +50,7 @@ def test_memory_of_0_was_not_measured() -> None:
 
 
 @pytest.mark.parametrize(("order", "status", "code"), [(0, "completed", 0), (2, "oom", 137), (3, "cancelled", None)])
-def test_status_and_exit_tell_how_it_ended(order: int, status: str, code: int | None) -> None:
+def test_the_outcome_follows_from_status_and_exit(order: int, status: str, code: int | None) -> None:
     outcome = runs(PEOPLE)[order].record["outcome"]
     assert (status, code, None) == (outcome["status"], outcome["exit_code"], outcome["signal"])
 

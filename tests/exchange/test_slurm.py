@@ -70,7 +70,7 @@ def test_no_cpu_time_at_all_is_none_known() -> None:
         (OLDER, "node", "lost", 1, None),
     ],
 )
-def test_state_and_exit_code_tell_how_it_ended(
+def test_the_outcome_follows_from_state_and_exit_code(
     items: list[Item],
     name: str,
     status: str,
@@ -81,7 +81,7 @@ def test_state_and_exit_code_tell_how_it_ended(
 
 
 @pytest.mark.parametrize(
-    ("items", "name", "asked"),
+    ("items", "name", "requested"),
     [
         (REAL, "train", {"cpus": 1, "memory_bytes": 500 << 20, "runtime_seconds": 300}),
         (REAL, "steps", {"cpus": 2, "memory_bytes": 600 << 20, "runtime_seconds": 120}),
@@ -90,12 +90,12 @@ def test_state_and_exit_code_tell_how_it_ended(
         (OLDER, "queued", {"runtime_seconds": 3600}),  # 0n
     ],
 )
-def test_what_was_asked_for_is_the_requirement(
+def test_what_was_requested_is_the_requirement(
     items: list[Item],
     name: str,
-    asked: dict[str, float],
+    requested: dict[str, float],
 ) -> None:
-    assert asked == named(items, name)["requirement"]
+    assert requested == named(items, name)["requirement"]
 
 
 def test_days_and_hours_of_elapsed_and_total_cpu() -> None:
@@ -150,7 +150,7 @@ def test_times_are_of_the_zone_that_tz_names(monkeypatch: pytest.MonkeyPatch) ->
     assert ("2024-05-02T08:00:00.000Z", "2024-05-02T08:10:00.000Z") == (record["started"], record["ended"])
 
 
-def test_labels_tell_source_and_job() -> None:
+def test_labels_name_source_and_job() -> None:
     labels = [run.record["labels"] for run in runs(REAL)]
     assert {"source": "slurm", "job_id": "1", "partition": "main"} == labels[0]
     assert ["7_1", "7_2"] == [label["job_id"] for label in labels[-2:]]

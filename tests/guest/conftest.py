@@ -20,9 +20,9 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     except GuestError as error:
         pytest.fail(f"the guest: {error}", pytrace=False)
 
-    def found(name: str) -> dict[str, Any]:
+    def result_of(name: str) -> dict[str, Any]:
         result: dict[str, Any] = results[name]
         assert "error" not in result, result["error"]
         return result
 
-    return found
+    return result_of

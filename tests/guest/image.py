@@ -86,7 +86,7 @@ def _kernel(cache: Path) -> Path:
 def _download_kernel(directory: Path) -> Path:
     package = _try_download(directory)
     if package is None:
-        _told_by("apt-get", "update")  # package lists were missing, or older than the archive
+        _output_of("apt-get", "update")  # package lists were missing, or older than the archive
         package = _try_download(directory)
     if package is None:
         missing(f"no kernel for the guest: the package that {KERNEL_METAPACKAGE} depends on could not be downloaded")
@@ -94,13 +94,13 @@ def _download_kernel(directory: Path) -> Path:
 
 
 def _try_download(directory: Path) -> Path | None:
-    depends = _told_by("apt-cache", "depends", KERNEL_METAPACKAGE).splitlines()
+    depends = _output_of("apt-cache", "depends", KERNEL_METAPACKAGE).splitlines()
     for package in [line.split()[1] for line in depends if "Depends: linux-image-" in line]:
-        _told_by("apt-get", "download", package, directory=directory)
+        _output_of("apt-get", "download", package, directory=directory)
     return next(directory.glob("linux-image-*.deb"), None)
 
 
-def _told_by(*command: str, directory: Path | None = None) -> str:
+def _output_of(*command: str, directory: Path | None = None) -> str:
     """What a command of apt printed, whether or not it succeeded."""
     english = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(command, cwd=directory, env=english, stdout=subprocess.PIPE, text=True, check=False)
@@ -148,11 +148,11 @@ def _base_layer(cache: Path) -> Path:
 
 
 def _copy_python(root: Path) -> None:
-    told = subprocess.run(
+    done = subprocess.run(
         [PYTHON, "-c", "import json, sysconfig; print(json.dumps(sysconfig.get_paths()['stdlib']))"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    library = Path(json.loads(told.stdout))
+    library = Path(json.loads(done.stdout))
     shutil.copy2(PYTHON, root / "usr/bin/python3")
     shutil.copytree(
         library,

@@ -23,102 +23,102 @@ JOBMETER = ("/usr/bin/python3", "-m", "jobmeter", "run")
 LOAD = ("/usr/bin/python3", "/guest/load.py")
 CONTROLLERS = ("memory", "cpu", "pids", "io")
 
-Found = dict[str, Any]
+Observation = dict[str, Any]
 
 
-def idle() -> Found:
+def idle() -> Observation:
     """Root, in the root group: an interpreter that does nothing, to compare with."""
     return meter("idle")
 
 
-def burst() -> Found:
+def burst() -> Observation:
     return meter("burst")
 
 
-def overrun() -> Found:
+def overrun() -> Observation:
     return meter("overrun", "--memory", "40m", "--enforce")
 
 
-def readers() -> Found:
+def readers() -> Observation:
     return meter("readers")
 
 
-def pressure() -> Found:
+def pressure() -> Observation:
     return meter("idle", "--measurements", "cgroup_*")
 
 
-def squeezed() -> Found:
+def squeezed() -> Observation:
     """More memory than the group around it may have without being slowed down (memory.high)."""
     with group("squeezed", owner=0):
         write(f"{GROUPS}/squeezed/memory.high", str(60 << 20))
         return meter("squeeze", inside="/squeezed")
 
 
-def left_behind() -> Found:
-    found = meter("leave", "--orphans", "leave")
-    return found | look_at_left(found)
+def left_behind() -> Observation:
+    observation = meter("leave", "--orphans", "leave")
+    return observation | look_at_left(observation)
 
 
-def delegated_alone() -> Found:
+def delegated_alone() -> Observation:
     """jobmeter is the only process of a group that was given to its user."""
     with group("alone", owner=USER):
         return meter("burst", inside="/alone", user=USER) | {"handed_down": handed_down("/alone")}
 
 
-def delegated_alone_leaving() -> Found:
+def delegated_alone_leaving() -> Observation:
     """The same, with a process that the job leaves behind."""
     with group("leaving", owner=USER):
-        found = meter("leave", "--orphans", "leave", inside="/leaving", user=USER)
-        return found | look_at_left(found)
+        observation = meter("leave", "--orphans", "leave", inside="/leaving", user=USER)
+        return observation | look_at_left(observation)
 
 
-def delegated_beside() -> Found:
+def delegated_beside() -> Observation:
     """jobmeter and a shell share a group, within one that hands its controllers down."""
     with group("beside", owner=USER), group("beside/shell", owner=USER), sleeper("/beside/shell"):
         hand_down("/beside")
         return meter("burst", inside="/beside/shell", user=USER)
 
 
-def delegated_crowded() -> Found:
+def delegated_crowded() -> Observation:
     """The user's group has other processes, so it can hand nothing down, and what is above is not the user's."""
     with group("crowded", owner=USER), sleeper("/crowded"):
         return meter("idle", inside="/crowded", user=USER)
 
 
-def not_delegated() -> Found:
+def not_delegated() -> Observation:
     with group("plain", owner=0):
         return meter("burst", inside="/plain", user=USER)
 
 
-def not_delegated_without_perf() -> Found:
+def not_delegated_without_perf() -> Observation:
     """As on systems that give ordinary users no perf events."""
     with group("plain", owner=0):
         return meter("burst", "--measurements=-perf_*", inside="/plain", user=USER)
 
 
-def root_group_without_perf() -> Found:
+def root_group_without_perf() -> Observation:
     return meter("burst", "--measurements=-perf_*", user=USER)
 
 
-def limited_crowded() -> Found:
+def limited_crowded() -> Observation:
     """Root could make a group anywhere, but out of its own it would be out of its limit."""
     with group("limited", owner=0), sleeper("/limited"):
         write(f"{GROUPS}/limited/memory.max", str(500 << 20))
         return meter("idle", inside="/limited")
 
 
-def nested() -> Found:
+def nested() -> Observation:
     """A job that is itself a jobmeter with a job."""
     return meter("burst", through=(*JOBMETER, "--quiet", "--store", "/tmp/nested", "--"))
 
 
-def nested_killed() -> Found:
+def nested_killed() -> Observation:
     """The same; the outer one kills the inner one before it can clean up."""
     inner = (*JOBMETER, "--quiet", "--store", "/tmp/nested", "--")
     return meter("overrun", "--memory", "40m", "--enforce", through=inner)
 
 
-def two_at_once() -> Found:
+def two_at_once() -> Observation:
     """One process with two jobs; the one that ends first leaves the other its group."""
     with group("two", owner=USER):
         run = subprocess.run(
@@ -137,7 +137,7 @@ SCENARIOS = (
 )  # fmt: skip
 
 
-def meter(load: str, *options: str, inside: str = "/", user: int = 0, through: tuple[str, ...] = ()) -> Found:
+def meter(load: str, *options: str, inside: str = "/", user: int = 0, through: tuple[str, ...] = ()) -> Observation:
     """Run a load under jobmeter, as `user` in the group `inside`; `through` goes before its command."""
     directory = f"/tmp/{time.monotonic_ns()}"
     os.mkdir(directory)
@@ -148,16 +148,16 @@ def meter(load: str, *options: str, inside: str = "/", user: int = 0, through: t
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
         preexec_fn=lambda: become(user, inside),
     )  # fmt: skip
-    found: Found = {"exit_code": run.returncode, "stderr": run.stderr}
+    observation: Observation = {"exit_code": run.returncode, "stderr": run.stderr}
     if not os.path.exists(report):
         raise ValueError(f"no report; exit code {run.returncode}\n{run.stdout}{run.stderr}")
     with open(report, encoding="utf-8") as file:
-        found["record"] = json.load(file)
+        observation["record"] = json.load(file)
     with open(where, encoding="ascii") as file:
         lines = file.read().splitlines()
-    found["group_of_job"], found["group_of_meter"] = (line.partition("::")[2] for line in lines[:2])
-    found["left"] = [int(line) for line in lines[2:]]
-    return found
+    observation["group_of_job"], observation["group_of_meter"] = (line.partition("::")[2] for line in lines[:2])
+    observation["left"] = [int(line) for line in lines[2:]]
+    return observation
 
 
 def become(user: int, inside: str) -> None:
@@ -167,9 +167,9 @@ def become(user: int, inside: str) -> None:
     os.setuid(user)
 
 
-def look_at_left(found: Found) -> Found:
+def look_at_left(observation: Observation) -> Observation:
     """How the process that was left behind is doing; then end it."""
-    (pid,) = found["left"]
+    (pid,) = observation["left"]
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         state = file.read().rpartition(")")[2].split()[0]
     with open(f"/proc/{pid}/cgroup", encoding="ascii") as file:
@@ -236,16 +236,16 @@ def write(path: str, text: str) -> None:
 
 
 def main() -> None:
-    results: dict[str, Found] = {}
+    results: dict[str, Observation] = {}
     for scenario in SCENARIOS:
         print(scenario.__name__, flush=True)  # so that the console of a guest that hangs names it
         began, before = time.monotonic(), made_groups()
         try:
-            found = scenario()
+            observation = scenario()
         except (OSError, ValueError, subprocess.SubprocessError):
-            found = {"error": traceback.format_exc()}
-        found |= {"groups_left": sorted(made_groups() - before), "seconds": round(time.monotonic() - began, 1)}
-        results[scenario.__name__] = found
+            observation = {"error": traceback.format_exc()}
+        observation |= {"groups_left": sorted(made_groups() - before), "seconds": round(time.monotonic() - began, 1)}
+        results[scenario.__name__] = observation
     print(f"\n{BEGIN}{json.dumps(results)}{END}", flush=True)
 
 

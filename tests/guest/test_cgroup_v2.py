@@ -75,11 +75,11 @@ def test_no_group_is_left_behind(scenario: Scenario, name: str) -> None:
     assert scenario(name)["groups_left"] == []
 
 
-def test_a_job_over_its_enforced_limit_is_killed_by_the_kernel_and_told_as_oom(scenario: Scenario) -> None:
-    found = scenario("overrun")
-    assert found["record"]["outcome"] == {"status": "oom", "exit_code": None, "signal": 9}
-    assert found["exit_code"] == 128 + 9
-    assert total(found["record"], "cgroup_oom_kills") >= 1
+def test_a_job_over_its_enforced_limit_is_killed_by_the_kernel_and_reported_as_oom(scenario: Scenario) -> None:
+    observation = scenario("overrun")
+    assert observation["record"]["outcome"] == {"status": "oom", "exit_code": None, "signal": 9}
+    assert observation["exit_code"] == 128 + 9
+    assert total(observation["record"], "cgroup_oom_kills") >= 1
 
 
 def test_an_enforced_limit_is_never_exceeded(scenario: Scenario) -> None:
@@ -96,21 +96,21 @@ def test_memory_shared_by_readers_is_counted_once(scenario: Scenario) -> None:
         assert 60 * MIB < size < 90 * MIB
 
 
-def test_pressure_is_measured_where_the_kernel_tells_it(scenario: Scenario) -> None:
+def test_pressure_is_measured_where_the_kernel_reports_it(scenario: Scenario) -> None:
     record = scenario("pressure")["record"]
     for resource in ("mem", "cpu", "io"):
         assert total(record, f"cgroup_{resource}_pressure_seconds") >= 0
 
 
 def test_root_has_the_group_made_below_its_own(scenario: Scenario) -> None:
-    found = scenario("burst")
-    assert found["group_of_meter"] == "/"
-    assert found["group_of_job"].startswith("/jobmeter-")
+    observation = scenario("burst")
+    assert observation["group_of_meter"] == "/"
+    assert observation["group_of_job"].startswith("/jobmeter-")
 
 
 def test_a_jobmeter_alone_in_a_delegated_group_steps_down_to_make_room(scenario: Scenario) -> None:
-    found = scenario("delegated_alone")
-    meter, job = found["group_of_meter"], found["group_of_job"]
+    observation = scenario("delegated_alone")
+    meter, job = observation["group_of_meter"], observation["group_of_job"]
     assert meter.startswith("/alone/jobmeter-")
     assert meter.endswith("-meter")
     assert job.startswith("/alone/jobmeter-")
@@ -122,9 +122,9 @@ def test_a_delegated_group_is_afterwards_as_it_was(scenario: Scenario) -> None:
 
 
 def test_a_jobmeter_beside_others_has_the_group_made_beside_its_own(scenario: Scenario) -> None:
-    found = scenario("delegated_beside")
-    assert found["group_of_meter"] == "/beside/shell"
-    assert found["group_of_job"].startswith("/beside/jobmeter-")
+    observation = scenario("delegated_beside")
+    assert observation["group_of_meter"] == "/beside/shell"
+    assert observation["group_of_job"].startswith("/beside/jobmeter-")
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_a_jobmeter_beside_others_has_the_group_made_beside_its_own(scenario: Sc
 def test_without_a_place_for_a_group_nothing_is_taken_from_one_and_the_record_says_why(
     scenario: Scenario, name: str, inside: str
 ) -> None:
-    found = scenario(name)
-    collector = found["record"]["provenance"]["collectors"]["cgroup"]
-    assert found["group_of_job"] == inside
-    assert cgroup_keys(found["record"]) == ["cgroup_outer_cpu_seconds"]
+    observation = scenario(name)
+    collector = observation["record"]["provenance"]["collectors"]["cgroup"]
+    assert observation["group_of_job"] == inside
+    assert cgroup_keys(observation["record"]) == ["cgroup_outer_cpu_seconds"]
     assert collector["available"] is False
     assert inside in collector["why"]
 
@@ -166,18 +166,18 @@ def test_without_a_group_the_peak_of_a_burst_is_known_all_the_same(scenario: Sce
 
 @pytest.mark.parametrize(("name", "inside"), [("left_behind", "/"), ("delegated_alone_leaving", "/leaving")])
 def test_what_a_job_leaves_running_goes_on_where_the_job_came_from(scenario: Scenario, name: str, inside: str) -> None:
-    found = scenario(name)
-    assert found["state_of_left"] == "S"
-    assert found["group_of_left"] == inside
-    assert found["record"]["provenance"]["left_running"] == 1
-    assert found["record"]["usage"]["cpu_seconds"]["quality"] == "at least"
+    observation = scenario(name)
+    assert observation["state_of_left"] == "S"
+    assert observation["group_of_left"] == inside
+    assert observation["record"]["provenance"]["left_running"] == 1
+    assert observation["record"]["usage"]["cpu_seconds"]["quality"] == "at least"
 
 
 def test_a_jobmeter_within_a_job_stays_in_what_the_outer_one_measures(scenario: Scenario) -> None:
-    found = scenario("nested")
-    outer, inner = found["group_of_job"].strip("/").split("/")
+    observation = scenario("nested")
+    outer, inner = observation["group_of_job"].strip("/").split("/")
     assert outer != inner
-    assert peak(found["record"], "cgroup_mem_peak") > 100 * MIB
+    assert peak(observation["record"], "cgroup_mem_peak") > 100 * MIB
 
 
 def test_a_jobmeter_within_a_job_stays_in_what_the_outer_one_limits(scenario: Scenario) -> None:

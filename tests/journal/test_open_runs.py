@@ -20,11 +20,11 @@ def test_runs_without_a_record_are_found_wherever_they_are(tmp_path: Path) -> No
     journal.append("second", {"record": {"id": "second"}})
     journal.append("first", {"columns": []}, [1.0, 1])
     journal.close()
-    found = find_runs(journal.path, b'"task_id":"t-second"')
-    assert ["first", "third"] == [location.run_id for location in found.unfinished]
-    assert found.last_marked is not None
-    assert "second" == found.last_marked.run_id
-    assert "third" == read_journal(journal.path, found.unfinished[1]).header["id"]
+    locations = find_runs(journal.path, b'"task_id":"t-second"')
+    assert ["first", "third"] == [location.run_id for location in locations.unfinished]
+    assert locations.last_marked is not None
+    assert "second" == locations.last_marked.run_id
+    assert "third" == read_journal(journal.path, locations.unfinished[1]).header["id"]
 
 
 def test_a_line_that_was_torn_ends_nothing(tmp_path: Path) -> None:

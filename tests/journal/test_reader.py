@@ -66,7 +66,7 @@ def test_a_run_whose_writer_died_keeps_every_window_and_has_no_record(tmp_path: 
     assert ([5, 6], None, []) == ([w.cells["a"] for w in journal.windows], journal.record, journal.problems)
 
 
-def test_a_torn_last_line_is_skipped_and_told_with_its_number(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_skipped_and_reported_with_its_number(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER, A, b"[1.0,1,5]", b"[2.0,1,6", end=b"")
     journal = read_journal(path)
     assert [JournalWindow(1.0, 1, {"a": 5})] == journal.windows
@@ -84,7 +84,7 @@ def test_a_torn_record_is_no_record(tmp_path: Path) -> None:
     [b"[1.5,1,", b"[1.5,1,5,6]", b"[1.5,1]", b"[1.5\xff,1,5]"],
     ids=["half", "too long", "too short", "no UTF-8"],
 )
-def test_a_corrupt_window_in_the_middle_costs_only_itself_and_is_told(tmp_path: Path, line: bytes) -> None:
+def test_a_corrupt_window_in_the_middle_costs_only_itself_and_is_reported(tmp_path: Path, line: bytes) -> None:
     path = written(tmp_path, HEADER, A, b"[1.0,1,5]", line, b"[2.0,1,6]", RECORD)
     journal = read_journal(path)
     assert [5, 6] == [window.cells["a"] for window in journal.windows]
@@ -108,7 +108,7 @@ def test_a_corrupt_line_that_declares_no_columns_leaves_them_as_they_are(tmp_pat
     assert ([{"a": 6}], 1) == ([window.cells for window in journal.windows], len(journal.problems))
 
 
-def test_a_window_before_any_columns_is_told_and_not_made_up(tmp_path: Path) -> None:
+def test_a_window_before_any_columns_is_reported_and_not_made_up(tmp_path: Path) -> None:
     journal = read_journal(written(tmp_path, HEADER, b"[1.0,1]"))
     assert ([], 1) == (journal.windows, len(journal.problems))
 
@@ -129,6 +129,6 @@ def test_a_file_without_a_header_is_refused(tmp_path: Path, line: bytes) -> None
     assert path in str(refused.value)
 
 
-def test_a_journal_that_is_not_there_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_journal_that_is_not_there_is_reported_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=f"{tmp_path}/none: No such file or directory"):
         read_journal(str(tmp_path / "none"))

@@ -95,7 +95,7 @@ def test_a_journal_that_is_there_is_never_written_to_again(tmp_path: Path) -> No
     assert "first" == lines(writer.path)[0]["id"]
 
 
-def test_a_store_that_cannot_be_made_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_made_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=f"{tmp_path}/file.*: (Not a directory|File exists)"):
         JournalWriter(str(tmp_path / "file"), "abc")
@@ -148,7 +148,7 @@ def write_much(store: Path) -> JournalWriter:
     return writer
 
 
-def test_a_full_disk_is_told_once_and_raises_nothing(full_disk: Path) -> None:
+def test_a_full_disk_is_reported_once_and_raises_nothing(full_disk: Path) -> None:
     writer = write_much(full_disk)
     journal = read_journal(writer.path)
     assert f"{writer.path}: No space left on device" == writer.failed
@@ -206,7 +206,7 @@ def test_headers_and_records_that_found_no_room_are_written_later(full_disk: Pat
         assert "2 windows are missing here" in problem
 
 
-def test_a_file_that_may_not_grow_is_told_and_raises_nothing(tmp_path: Path) -> None:
+def test_a_file_that_may_not_grow_is_reported_and_raises_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:

@@ -21,14 +21,14 @@ from jobmeter.kernel.own_process import (
 )
 from jobmeter.kernel.procfs import read_io
 
-ASK = "from jobmeter.kernel import machine, own_process; print(own_process.is_forked(machine.THIS_MACHINE))"
+QUESTION = "from jobmeter.kernel import machine, own_process; print(own_process.is_forked(machine.THIS_MACHINE))"
 
 
-def test_a_copy_of_its_parent_is_told_from_a_program() -> None:
+def test_a_copy_of_its_parent_is_distinguished_from_a_program() -> None:
     context = multiprocessing.get_context("fork")
     with context.Pool(1) as pool:
         assert pool.apply(is_forked, (THIS_MACHINE,))
-    said = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True)
+    said = subprocess.run([sys.executable, "-c", QUESTION], capture_output=True, text=True, check=True)
     assert "False\n" == said.stdout
 
 

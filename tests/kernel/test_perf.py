@@ -40,7 +40,7 @@ def held_before_exec(program: str) -> Iterator[LaunchedJob]:
 
 
 def see_through(launched: LaunchedJob) -> list[protocol.Message]:
-    """Open the gate; what the shepherd told of each process it waited for."""
+    """Open the gate; what the shepherd reported of each process it waited for."""
     reaped = []
     launched.execute()
     with contextlib.suppress(EOFError):

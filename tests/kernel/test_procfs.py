@@ -174,7 +174,7 @@ def test_uss_is_all_that_is_private() -> None:
     assert SmapsRollup(pss=5000 * 1024, uss=4500 * 1024) == procfs.parse_smaps_rollup(ROLLUP)
 
 
-def test_shares_of_shared_memory_and_huge_pages_are_told_apart() -> None:
+def test_shares_of_shared_memory_and_huge_pages_are_distinguished() -> None:
     more = ROLLUP.replace(b"Private_Hugetlb:       0", b"Private_Hugetlb:    2048")
     more += b"Pss_Shmem:           700 kB\nShared_Hugetlb:     4096 kB\n"
     rollup = procfs.parse_smaps_rollup(more)
@@ -212,7 +212,7 @@ def test_an_empty_rollup_is_a_process_that_ended(tmp_path: Path) -> None:
         ("", {}),
     ],
 )
-def test_the_cgroups_of_a_process_are_told_by_controller(content: str, expected: dict[str, str]) -> None:
+def test_the_cgroups_of_a_process_are_indexed_by_controller(content: str, expected: dict[str, str]) -> None:
     assert expected == procfs.parse_cgroup(content)
 
 
@@ -253,7 +253,7 @@ def test_threads_are_those_the_kernel_lists() -> None:
     assert os.getpid() in procfs.thread_ids(THIS_MACHINE, os.getpid())
 
 
-def test_kin_are_told_from_a_stat_line_whatever_the_name() -> None:
+def test_parentage_is_parsed_from_a_stat_line_whatever_the_name() -> None:
     line = b"7 (a) R 1 (b c) S 5 7 6 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 1 0 99 0 0"
     parentage = procfs.parse_parentage(line)
     assert ("S", 5, 6, 99, True, True) == (

@@ -201,7 +201,7 @@ def interpreter(program: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.skipif(not THIS_MACHINE.has_proc(), reason="no /proc here")
-def test_a_kept_descriptor_tells_of_the_end_of_a_real_process() -> None:
+def test_a_kept_descriptor_reports_the_end_of_a_real_process() -> None:
     program = "import subprocess; children = [subprocess.Popen(['sleep', '60']) for _ in range(3)]"
     program += "\nprint(flush=True); input(); children[0].kill(); children[0].wait()"
     with interpreter(program) as parent:

@@ -20,7 +20,7 @@ def test_a_job_whose_owner_is_gone_ends_with_its_children_and_daemons(place: Pla
         assert not any(map(lives, [*pids, jobs.shepherds[0].pid]))
 
 
-def test_one_that_ignores_the_farewell_is_killed_and_the_others_had_theirs(place: Place) -> None:
+def test_a_job_that_ignores_sigterm_is_killed_and_the_others_can_handle_it(place: Place) -> None:
     stubborn = f"trap '' TERM; echo $$ >>{place.folder}/pids; while :; do sleep 0.1; done"
     gentle = (
         f"trap 'echo bye >>{place.folder}/said; exit' TERM; echo $$ >>{place.folder}/pids; while :; do sleep 0.1; done"

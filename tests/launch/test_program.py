@@ -23,11 +23,11 @@ def searching(*folders: Path | str) -> dict[str, str]:
 
 def test_a_program_is_the_first_of_its_name_on_the_path(tmp_path: Path) -> None:
     first, second = program(tmp_path / "a" / "tool"), program(tmp_path / "b" / "tool")
-    found = [
+    paths = [
         find_program("tool", searching(*order))
         for order in ((tmp_path / "a", tmp_path / "b"), (tmp_path / "b", tmp_path / "a"))
     ]
-    assert [first, second] == found
+    assert [first, second] == paths
 
 
 def test_the_path_searched_is_the_job_s_and_not_jobmeter_s_own(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_what_cannot_be_executed_is_passed_over_for_what_can(tmp_path: Path) -> 
     assert third == find_program("tool", searching(tmp_path / "a", tmp_path / "b", tmp_path / "c"))
 
 
-def test_a_program_found_and_not_executable_is_told_apart_from_one_not_found(tmp_path: Path) -> None:
+def test_a_program_found_and_not_executable_is_distinguished_from_one_not_found(tmp_path: Path) -> None:
     path = program(tmp_path / "tool", 0o644)
     with pytest.raises(CommandNotExecutable) as refused:
         find_program("tool", searching(tmp_path))

@@ -110,7 +110,7 @@ def test_the_job_waits_before_its_exec_and_its_end_is_reported(kind: str) -> Non
 
 # qemu-user does not hand prctl(PR_SET_CHILD_SUBREAPER) to the kernel, so not for another machine's.
 @pytest.mark.parametrize("kind", [os.uname().machine, "built anew", "python"])
-def test_orphans_are_adopted_and_told_of(kind: str) -> None:
+def test_orphans_are_adopted_and_reported(kind: str) -> None:
     flock = Flock(kind, "/bin/sh", "-c", "setsid sh -c 'sleep 0.4; exit 5' >/dev/null &")
     ready = flock.hear()
     flock.go()
@@ -126,7 +126,7 @@ def test_orphans_are_adopted_and_told_of(kind: str) -> None:
 
 
 @KINDS
-def test_a_program_that_cannot_be_executed_is_told_with_its_errno(kind: str) -> None:
+def test_a_program_that_cannot_be_executed_is_reported_with_its_errno(kind: str) -> None:
     flock = Flock(kind, "/no/such/program")
     flock.hear()
     flock.go()
@@ -140,7 +140,7 @@ def test_a_program_that_cannot_be_executed_is_told_with_its_errno(kind: str) -> 
 
 
 @KINDS
-def test_the_job_runs_in_the_directory_asked_for(kind: str, tmp_path: Path) -> None:
+def test_the_job_runs_in_the_requested_directory(kind: str, tmp_path: Path) -> None:
     flock = Flock(kind, "/bin/pwd", directory=str(tmp_path))
     flock.hear()
     flock.go()

@@ -7,11 +7,11 @@ from jobmeter.meter.schedule import FIRST, fine_window_end, next_offset, peek_ga
 
 def offsets(interval: float, count: int, delay: float = 0.0) -> list[float]:
     """The first samples of a job, each taken `delay` seconds late."""
-    found, elapsed = [], 0.0
+    times, elapsed = [], 0.0
     for _ in range(count):
-        found.append(next_offset(elapsed, interval))
-        elapsed = found[-1] + delay
-    return found
+        times.append(next_offset(elapsed, interval))
+        elapsed = times[-1] + delay
+    return times
 
 
 def test_a_job_is_sampled_densely_at_its_start_and_then_at_the_interval() -> None:

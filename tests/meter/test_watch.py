@@ -195,7 +195,7 @@ def test_the_columns_of_a_journal_are_in_the_order_of_the_measurements_whoever_i
     assert (["total"], True) == (first, second == third)
 
 
-def test_every_source_is_asked_for_the_same_moment() -> None:
+def test_every_source_is_read_for_the_same_moment() -> None:
     first, second = Script({"level": 1}), Pulsing({"other": 1})
     Watched({"a": first, "b": second}).watch.sample_now()
     assert first.moments == second.moments
@@ -392,7 +392,7 @@ def test_after_the_end_nothing_is_sampled() -> None:
     )
 
 
-def test_a_job_that_ended_before_its_first_sample_has_what_its_end_told() -> None:
+def test_a_job_that_ended_before_its_first_sample_has_the_values_of_its_end() -> None:
     watched = Watched({"s": Script(finish={"total": 5})})
     watched.watch.finish(Ending())
     assert ([{"total": 5}], 1) == (watched.cells(), watched.watch.samples)
@@ -407,7 +407,7 @@ def test_the_interval_reached_is_the_mean_between_regular_samples() -> None:
     assert 7.0 == pytest.approx(watched.watch.reached_interval(), abs=0.001)
 
 
-def test_processes_are_told_by_the_source_that_knows_them_and_only_when_asked_for() -> None:
+def test_processes_are_listed_by_the_source_that_knows_them_and_only_on_request() -> None:
     use = ProcessUse(Identity(42, 1), "train", 1.5, 4096, 2.0)
 
     class Lister(Script):

@@ -30,7 +30,7 @@ def until_sampled(times=12):
     before, deadline = asked(), time.monotonic() + 100
     while asked() < before + times and time.monotonic() < deadline: time.sleep(0.02)
 """
-"""A job that is on the GPUs on which the driver says ME is, and can wait until the driver was asked for that."""
+"""A job that is on the GPUs on which the driver says ME is, and can wait until the driver was queried for that."""
 
 
 @functools.cache
@@ -46,7 +46,7 @@ def library(*flags: str) -> str:
 
 
 class StubDriver:
-    """A driver that says what it is told, also while a job runs."""
+    """A driver that reports what the test sets, also while a job runs."""
 
     def __init__(self, folder: Path, *flags: str) -> None:
         self._folder = folder

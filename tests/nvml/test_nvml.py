@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: our collector and the real client of the library, on a library that says what it is told."""
+"""NVIDIA GPUs: our collector and the real client of the library, on a library that reports what the test sets."""
 
 from __future__ import annotations
 

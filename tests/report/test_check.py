@@ -21,7 +21,7 @@ def line(
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("verdict", "expected"),
     [
         (line(MEMORY, 8 * GIB, 10.5 * GIB), "15 · train_model · Memory · 8 GiB · 10.5 GiB · +31.3 %"),
         (line(CPU, 800, 950.5), "15 · train_model · CPU · 800 % (8 cores) · 950 % · +18.8 %"),
@@ -34,8 +34,8 @@ def line(
         ),
     ],
 )
-def test_a_line_is_what_was_asked_what_was_used_and_how_much_over(found: JobVerdict, expected: str) -> None:
-    assert expected == " · ".join(cells(found))
+def test_a_line_shows_what_was_requested_what_was_used_and_how_much_over(verdict: JobVerdict, expected: str) -> None:
+    assert expected == " · ".join(cells(verdict))
 
 
 def test_a_later_attempt_is_marked() -> None:
@@ -60,14 +60,14 @@ def test_the_headline_counts_jobs_and_not_lines() -> None:
     assert "The job used more than it requested" == headline(two, Tally(1))
 
 
-def test_who_asked_for_nothing_is_not_said_to_have_kept_to_it() -> None:
+def test_a_job_without_a_request_is_not_said_to_have_stayed_within_it() -> None:
     assert "The job requested nothing" == headline([], Tally(1, requested_nothing=1))
     assert "None of 14 jobs requested anything" == headline([], Tally(14, requested_nothing=14))
     expected = "5 of 14 jobs stayed within what they requested; 9 requested nothing"
     assert expected == headline([], Tally(14, requested_nothing=9))
 
 
-def test_jobs_that_still_run_are_told_as_such() -> None:
+def test_jobs_that_still_run_are_reported_as_such() -> None:
     assert "The job is still running" == headline([], Tally(1, running=1))
     assert "All 2 jobs are still running" == headline([], Tally(2, running=2))
     assert "1 of 2 jobs stayed within what it requested; 1 is still running" == headline([], Tally(2, running=1))

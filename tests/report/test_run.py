@@ -43,8 +43,8 @@ FULL = {
 }
 
 
-def test_a_full_record_is_told_in_a_few_lines() -> None:
-    asked = {"cpus": 2.0, "memory_bytes": 4.0 * GIB, "runtime_seconds": 60.0}
+def test_a_full_record_is_summarised_in_a_few_lines() -> None:
+    requirement = {"cpus": 2.0, "memory_bytes": 4.0 * GIB, "runtime_seconds": 60.0}
     assert [
         "jobmeter: train completed after 12.30 s",
         "  CPU        21.40 s, 174 % on average, 87 % of the 2 CPUs requested [exact, perf], "
@@ -53,10 +53,10 @@ def test_a_full_record_is_told_in_a_few_lines() -> None:
         "  disk       4 KiB read, 0 B written",
         "  processes  7 at most",
         "  record     abc234  /store/journal/abc234.jsonl",
-    ] == summary_lines(record(FULL, requirement=asked), "/store/journal/abc234.jsonl")
+    ] == summary_lines(record(FULL, requirement=requirement), "/store/journal/abc234.jsonl")
 
 
-def test_what_was_not_measured_is_not_told() -> None:
+def test_what_was_not_measured_is_not_shown() -> None:
     assert ["jobmeter: train completed after 12.30 s"] == summary_lines(record({}), None)
 
 
@@ -90,7 +90,7 @@ def test_the_first_line_says_how_it_ended(outcome: dict[str, Any], expected: str
         (3, "  left       3 processes still run and were left alone; --orphans wait measures to the end"),
     ],
 )
-def test_processes_left_running_are_told_with_what_to_do(count: int, expected: str) -> None:
+def test_processes_left_running_are_reported_with_what_to_do(count: int, expected: str) -> None:
     assert [expected] == summary_lines(record({}, left_running=count), None)[1:]
 
 

@@ -25,7 +25,7 @@ def test_the_part_in_which_names_differ_is_shown(names: list[str], width: int, e
     assert expected == list(shorten(names, width).values())
 
 
-def test_a_sweep_of_thousands_is_told_apart_in_the_width_that_it_needs() -> None:
+def test_names_of_a_sweep_of_thousands_stay_distinct_in_a_narrow_width() -> None:
     names = [f"train-model-large-lr{lr}-seed{seed:04}" for lr in range(10) for seed in range(500)]
     width = distinct_width(names, 8)
     assert width < 20

@@ -68,9 +68,9 @@ def test_docker_takes_the_options() -> None:
 def test_compose_has_limits_and_reservations() -> None:
     (spaced,) = documents("compose", advice("fit - {i:03d}: large"))
     assert ["fit-i-03d-large"] == list(spaced["services"])
-    (found,) = documents("compose", advice("train model"), advice("2"))
-    assert ["train-model", "2"] == list(found["services"])
-    resources = found["services"]["train-model"]["deploy"]["resources"]
+    (document,) = documents("compose", advice("train model"), advice("2"))
+    assert ["train-model", "2"] == list(document["services"])
+    resources = document["services"]["train-model"]["deploy"]["resources"]
     assert ("4", "1.3") == (resources["limits"]["cpus"], resources["reservations"]["cpus"])
     sizes = [resources[part]["memory"] for part in ("limits", "reservations")]
     assert all(re.fullmatch(r"\d+M", size) for size in sizes)
@@ -98,8 +98,8 @@ def test_rays_options_are_python() -> None:
 
 
 def test_yaml_is_an_entry_of_our_specs() -> None:
-    (found,) = documents("yaml", advice(), advice("no"))
-    entry, other = found["resource_requirements"]
+    (document,) = documents("yaml", advice(), advice("no"))
+    entry, other = document["resource_requirements"]
     assert ("train_model", 4, "no") == (entry["name"], entry["num_cpus"], other["name"])
     assert parse_bytes(str(entry["memory"])) > 10.5 * GIB
     assert parse_seconds(entry["runtime"]) > 6000

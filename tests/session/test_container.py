@@ -68,7 +68,7 @@ def windows(store: str) -> int:
     return sum(line.startswith(b"[") for line in lines)
 
 
-def test_a_rootless_container_is_measured_by_its_process_and_told_as_at_least(rootless: Engine) -> None:
+def test_a_rootless_container_is_measured_by_its_process_and_reported_as_at_least(rootless: Engine) -> None:
     folder = workplace()
     body = (
         "import os, time\nheld = b'x' * (60 << 20)\nwhile not os.path.exists('/gate/go'): time.sleep(0.01)\n"
@@ -92,7 +92,7 @@ def test_a_rootless_container_is_measured_by_its_process_and_told_as_at_least(ro
     assert [] == rootless.containers()
 
 
-def test_a_limit_that_a_rootless_engine_ignores_is_told_and_watched(rootless: Engine) -> None:
+def test_a_limit_that_a_rootless_engine_ignores_is_reported_and_watched(rootless: Engine) -> None:
     body = "held = b'x' * (200 << 20)\nimport time\ntime.sleep(30)"
     options = [*WITH_PYTHON, "--network", "host", "--memory", "100m", "--interval", "0.1s"]
     done = rootless.meter(PYTHON, "-c", body, options=options, user=NOBODY)
@@ -126,7 +126,9 @@ def forward(source: socket.socket, sink: socket.socket) -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_of_a_remote_engine_the_api_alone_tells_and_never_after_the_end(docker: Engine, remote: str) -> None:
+def test_a_container_of_a_remote_engine_is_measured_by_the_api_alone_and_never_after_the_end(
+    docker: Engine, remote: str
+) -> None:
     body = (
         "held = b'x' * (60 << 20)\nimport time\nwhile time.process_time() < 1.0: pass\nprint(input())\ntime.sleep(2.5)"
     )

@@ -16,8 +16,8 @@ def kept(folder: Path, *runs: Any) -> Store:
     """A store in which each run has a file of its own, as `jobmeter run` writes it."""
     for run in runs:
         writer = JournalWriter(str(folder), run["id"])
-        known = ("id", "name", "command", "cwd", "labels", "host", "user", "started", "requirement")
-        writer.begin({**{key: run[key] for key in known}, "measurements": DESCRIBED})
+        header_keys = ("id", "name", "command", "cwd", "labels", "host", "user", "started", "requirement")
+        writer.begin({**{key: run[key] for key in header_keys}, "measurements": DESCRIBED})
         for window in windows(3):
             writer.window(window.seconds, window.samples, window.cells, [])
         writer.record(run)
@@ -25,13 +25,13 @@ def kept(folder: Path, *runs: Any) -> Store:
     return opened(folder)
 
 
-def opened(folder: Path, told: list[str] | None = None) -> Store:
-    """The store there; what it warns of is added to `told`, or fails the test."""
+def opened(folder: Path, warnings: list[str] | None = None) -> Store:
+    """The store there; what it warns of is added to `warnings`, or fails the test."""
 
     def complain(message: str) -> None:
         raise AssertionError(message)
 
-    return open_store(str(folder), complain if told is None else told.append)
+    return open_store(str(folder), complain if warnings is None else warnings.append)
 
 
 def names(store: Store, **chosen: Any) -> list[str]:

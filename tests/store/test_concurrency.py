@@ -32,11 +32,11 @@ def loop(command: str, folder: Path) -> subprocess.Popen[str]:
 def test_sixteen_writers_and_three_readers_lose_nothing_and_meet_no_lock(tmp_path: Path) -> None:
     writers = [loop("jobmeter run --quiet --name w -- true && echo ran", tmp_path) for _ in range(WRITERS)]
     readers = [loop(f"jobmeter {command}", tmp_path) for command in ("ls --json", "stats --json", "ls")]
-    told = [process.communicate(timeout=LONG) for process in (*writers, *readers)]
-    ran = sum(out.count("ran\n") for out, _ in told[:WRITERS])
-    assert [""] * WRITERS == [err for _, err in told[:WRITERS]]
-    assert [] == [out for out, _ in told if "failed" in out]
-    assert [] == [err for _, err in told if "lock" in err or "Traceback" in err]
+    outputs = [process.communicate(timeout=LONG) for process in (*writers, *readers)]
+    ran = sum(out.count("ran\n") for out, _ in outputs[:WRITERS])
+    assert [""] * WRITERS == [err for _, err in outputs[:WRITERS]]
+    assert [] == [out for out, _ in outputs if "failed" in out]
+    assert [] == [err for _, err in outputs if "lock" in err or "Traceback" in err]
     store = opened(tmp_path)
     assert ran == len(ids(store, limit=None)) == len(os.listdir(tmp_path / "journal"))
     assert {"completed"} == {row["status"] for row in store.runs()}
@@ -66,12 +66,12 @@ def test_two_who_find_a_damaged_index_at_once_both_answer_right(tmp_path: Path) 
     for _ in range(3):
         (tmp_path / "index.db").write_bytes(os.urandom(8192))
         command = [sys.executable, "-m", "jobmeter", "ls", "--json"]
-        asked = [
+        readers = [
             subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             for _ in range(4)
         ]
-        told = [process.communicate() for process in asked]
-        assert [(5, "")] * 4 == [(len(json.loads(out)), err) for out, err in told]
+        outputs = [process.communicate() for process in readers]
+        assert [(5, "")] * 4 == [(len(json.loads(out)), err) for out, err in outputs]
 
 
 @pytest.mark.parametrize("words", [("label", "aaa1", "a=b"), ("rm", "--yes", "aaa1"), ("gc", "--older-than", "1d")])

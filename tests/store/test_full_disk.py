@@ -160,16 +160,16 @@ def as_another_user(store: Path) -> tuple[list[str], list[str]]:
             os.setgid(NOBODY)
             os.setuid(NOBODY)
             warnings: list[str] = []
-            found = ids(opened(store, warnings))
-            os.write(there, json.dumps([found, warnings]).encode())
+            run_ids = ids(opened(store, warnings))
+            os.write(there, json.dumps([run_ids, warnings]).encode())
         finally:
             os._exit(0)
     os.close(there)
     with open(here, "rb") as answer:
         text = answer.read()
     os.waitpid(pid, 0)
-    found, warnings = json.loads(text)
-    return found, warnings
+    run_ids, warnings = json.loads(text)
+    return run_ids, warnings
 
 
 def open_to_others(path: Path) -> None:
@@ -206,8 +206,8 @@ def test_another_users_index_in_a_directory_of_all_is_left_alone(tmp_path: Path)
     tmp_path.chmod(0o777)
     (tmp_path / "index.db").chmod(0o600)
     content = (tmp_path / "index.db").read_bytes()
-    found, warnings = as_another_user(tmp_path)
-    assert (5, [], content) == (len(found), warnings, (tmp_path / "index.db").read_bytes())
+    run_ids, warnings = as_another_user(tmp_path)
+    assert (5, [], content) == (len(run_ids), warnings, (tmp_path / "index.db").read_bytes())
 
 
 @pytest.mark.parametrize("what", ["directory", "fifo", "link to another database", "link to nothing", "no database"])

@@ -97,12 +97,12 @@ def test_a_prefix_of_several_runs_lists_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["zzz", "", "tra", "'; drop table job_metadata; --", "aaa%"])
-def test_a_run_there_is_not_is_told(tmp_path: Path, text: str) -> None:
+def test_a_run_that_does_not_exist_is_reported(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match="there is no run"):
         kept(tmp_path, *five()).resolve(text)
 
 
-def test_the_last_of_no_runs_is_told(tmp_path: Path) -> None:
+def test_the_last_run_of_an_empty_store_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there are no runs yet"):
         opened(tmp_path).resolve("last")
 
@@ -192,10 +192,10 @@ def test_labels_are_changed_and_taken_away_and_stay_so_when_the_index_is_made_an
     store = kept(tmp_path, *five())
     store.relabel("ccc4", {"team": "z", "x y": None, "new": "ü"})
     expected = {"team": "z", "new": "ü"}
-    found = [store.labels("ccc4"), store.record("ccc4")["labels"], store.journal("ccc4").header["labels"]]
+    labels = [store.labels("ccc4"), store.record("ccc4")["labels"], store.journal("ccc4").header["labels"]]
     (tmp_path / "index.db").unlink()
     again = opened(tmp_path)
-    assert [expected] * 4 == [*found, again.record("ccc4")["labels"]]
+    assert [expected] * 4 == [*labels, again.record("ccc4")["labels"]]
     assert ["ccc4"] == ids(again, labels={"team": "z"})
 
 
@@ -260,7 +260,7 @@ def test_a_name_that_is_no_utf_8_or_has_other_letters_is_kept_and_found(tmp_path
 
 @pytest.mark.no_records
 def test_a_record_that_is_none_costs_only_itself(tmp_path: Path) -> None:
-    told: list[str] = []
+    warnings: list[str] = []
     kept(tmp_path, record("aaa1"))
     for number, value in enumerate((b"1" + b"0" * 400, b'{"a":1}', b"1e999", b"-1", b"NaN", b"null", b'"\\ud800"')):
         text = journal_of(tmp_path, "aaa1").read_bytes().replace(b"aaa1", b"bbb%d" % number)
@@ -269,12 +269,12 @@ def test_a_record_that_is_none_costs_only_itself(tmp_path: Path) -> None:
     broken = journal_of(tmp_path, "ccc3")
     broken.write_bytes(journal_of(tmp_path, "aaa1").read_bytes().replace(b"aaa1", b"ccc3").replace(b'"usage"', b'"us"'))
     os.utime(tmp_path / "journal")
-    store = opened(tmp_path, told)
+    store = opened(tmp_path, warnings)
     assert {"aaa1", "ccc3", *(f"bbb{number}" for number in range(7))} == set(ids(store))
     assert "completed" == store.record("aaa1")["outcome"]["status"]
     assert {"lost"} == {store.record(run_id)["outcome"]["status"] for run_id in ids(store) if run_id != "aaa1"}
-    assert 8 == len(told)
-    assert f"{broken}: line 6 was skipped: record.usage is missing" == told[-1]
+    assert 8 == len(warnings)
+    assert f"{broken}: line 6 was skipped: record.usage is missing" == warnings[-1]
 
 
 def test_labels_and_words_that_are_no_utf_8_come_back_as_they_were(tmp_path: Path) -> None:

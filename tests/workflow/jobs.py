@@ -8,8 +8,8 @@ from jobmeter.model import Requirement
 from jobmeter.workflow.plan import Job, Retry
 
 
-def a_job(number: int, *blocked_by: int, name: str = "", step: str = "", **asked: Any) -> Job:
-    """The job of this number, which waits for those; `asked` are the fields of its requirement."""
+def a_job(number: int, *blocked_by: int, name: str = "", step: str = "", **requirement: Any) -> Job:
+    """The job of this number, which waits for those; `requirement` are the fields of its requirement."""
     return Job(
         number=number,
         name=name or f"job{number}",
@@ -18,8 +18,8 @@ def a_job(number: int, *blocked_by: int, name: str = "", step: str = "", **asked
         script="true",
         directory="/",
         environment={},
-        requirement=Requirement(**asked),
-        gpus=asked.get("gpus") or 0,
+        requirement=Requirement(**requirement),
+        gpus=requirement.get("gpus") or 0,
         requirement_name=None,
         blocked_by=tuple(blocked_by),
         inputs=(),
@@ -31,7 +31,8 @@ def a_job(number: int, *blocked_by: int, name: str = "", step: str = "", **asked
     )
 
 
-def a_sweep(first: int, count: int, *blocked_by: int, step: str, **asked: Any) -> list[Job]:
+def a_sweep(first: int, count: int, *blocked_by: int, step: str, **requirement: Any) -> list[Job]:
     return [
-        a_job(number, *blocked_by, name=f"{step}{number}", step=step, **asked) for number in range(first, first + count)
+        a_job(number, *blocked_by, name=f"{step}{number}", step=step, **requirement)
+        for number in range(first, first + count)
     ]

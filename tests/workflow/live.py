@@ -85,7 +85,7 @@ class Place:
         return subprocess.run(self.command(*words), check=False, **settings)
 
     def run(self, text: str, *options: str, **more: Any) -> subprocess.CompletedProcess[str]:
-        """`workflow run` of a spec, on two CPUs unless told otherwise."""
+        """`workflow run` of a spec, on two CPUs unless requested otherwise."""
         return self.call("run", "--cpus", "2", str(self.write(text)), *options, **more)
 
     def start(self, *words: str, **more: Any) -> subprocess.Popen[str]:
@@ -100,8 +100,8 @@ class Place:
         return self.start("run", "--cpus", "2", str(self.write(text)), *options, **more)
 
     def results(self, *words: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.json("results", *words)["results"]
-        return found
+        attempts: list[dict[str, Any]] = self.json("results", *words)["results"]
+        return attempts
 
     def result(self, name: str, attempt: int = 1) -> dict[str, Any]:
         return next(each for each in self.results() if (each["name"], each["attempt"]) == (name, attempt))
@@ -150,14 +150,14 @@ def _jobmeter(user: int | None) -> list[str]:
 
 def running_in(folder: Path) -> list[str]:
     """The command lines of all processes whose working directory is the folder or below it."""
-    found = []
+    commands = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.readlink(f"/proc/{pid}/cwd").startswith(str(folder)) and lives(int(pid)):
-                found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                commands.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         except OSError:
             continue
-    return found
+    return commands
 
 
 def guard_of(runner: int) -> int:

@@ -12,7 +12,7 @@ jobs:
 """
 
 
-def test_the_store_and_the_record_tell_the_same_of_an_attempt(place: Place) -> None:
+def test_the_store_and_the_record_agree_on_an_attempt(place: Place) -> None:
     place.run(SPEC)
     store = open_store(str(place.store), print)
     (row,) = store.runs(Selection(workflow="both"))

@@ -41,8 +41,8 @@ def test_runs_of_a_workflow_are_numbered(tmp_path: Path) -> None:
 
 def test_runs_that_begin_at_one_time_get_numbers_of_their_own(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        found = [made.run_id for made in threads.map(lambda _: new_run(f"{tmp_path}/store", "mine"), range(40))]
-    assert list(range(1, 41)) == sorted(found)
+        run_ids = [made.run_id for made in threads.map(lambda _: new_run(f"{tmp_path}/store", "mine"), range(40))]
+    assert list(range(1, 41)) == sorted(run_ids)
 
 
 def test_a_plan_is_read_as_it_was_kept(tmp_path: Path) -> None:
@@ -128,7 +128,9 @@ def test_a_run_is_found_by_id_name_or_spec_and_number(tmp_path: Path) -> None:
         ("../mine", 3, "workflow mine has no run 3. There are: 1, 2."),
     ],
 )
-def test_one_that_is_not_there_is_told_in_one_line(tmp_path: Path, text: str, run_id: int | None, message: str) -> None:
+def test_a_run_that_is_not_there_is_reported_in_one_line(
+    tmp_path: Path, text: str, run_id: int | None, message: str
+) -> None:
     a_run(tmp_path)
     a_run(tmp_path)
     with pytest.raises(UsageError) as refused:
@@ -136,7 +138,7 @@ def test_one_that_is_not_there_is_told_in_one_line(tmp_path: Path, text: str, ru
     assert message == str(refused.value)
 
 
-def test_a_plan_that_is_damaged_or_of_another_version_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_plan_that_is_damaged_or_of_another_version_is_reported_with_its_path(tmp_path: Path) -> None:
     directory = a_run(tmp_path)
     path = Path(directory.path, "plan.json")
     path.write_text(path.read_text(encoding="utf-8")[:50], encoding="utf-8")
@@ -150,7 +152,7 @@ def test_a_plan_that_is_damaged_or_of_another_version_is_told_with_its_path(tmp_
         directory.plan()
 
 
-def test_a_store_that_is_a_file_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_store_that_is_a_file_is_reported_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "store").touch()
     with pytest.raises(StoreError, match=r"Not a directory\. Name another place with --store\."):
         new_run(f"{tmp_path}/store", "mine")

@@ -38,7 +38,7 @@ def test_a_step_takes_the_mean_of_its_own() -> None:
     assert 15.0 == left([a_job(1, name="train")], pace)
 
 
-def test_a_step_that_none_has_ended_of_takes_what_it_asks_for() -> None:
+def test_a_step_of_which_no_job_has_ended_takes_the_runtime_it_requests() -> None:
     assert 60.0 == left([a_job(1, name="report", runtime_seconds=60.0)], paced(train=10.0, test=2.0))
 
 

@@ -12,7 +12,7 @@ def a_row(name: str, seconds: float, status: str = "completed", **fields: Any) -
     return {"name": name, "status": status, "wall_seconds": seconds, **fields}
 
 
-def test_a_job_takes_what_its_own_runs_took_and_not_those_of_other_parameters() -> None:
+def test_a_job_is_expected_to_use_what_its_own_runs_used_and_not_those_of_other_parameters() -> None:
     jobs = a_sweep(1, 2, step="s")
     rows = [a_row("s1", 10), a_row("s2", 100), a_row("s1", 12)]
     expected = expected_usage(jobs, {"s": rows}, None)

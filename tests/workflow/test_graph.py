@@ -15,7 +15,7 @@ jobs:
 """
 
 
-def test_the_graph_is_told_level_by_level_with_sweeps_as_one(tmp_path: Path) -> None:
+def test_the_graph_is_printed_level_by_level_with_each_sweep_as_one(tmp_path: Path) -> None:
     assert text_graph(plan_of(tmp_path, SPEC)) == [
         "night: 103 jobs, 202 dependencies",
         "",

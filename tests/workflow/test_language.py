@@ -255,15 +255,15 @@ def test_an_invocation_script_is_given_the_command(place: Place) -> None:
     assert (["1"], ["two"]) == (place.lines("a.txt"), place.lines("b.txt"))
 
 
-@pytest.mark.parametrize(("says", "is_asked"), [("true", True), ("false", False)])
-def test_a_job_that_does_not_support_termination_is_killed_at_once(place: Place, says: str, is_asked: bool) -> None:
+@pytest.mark.parametrize(("says", "gets_sigterm"), [("true", True), ("false", False)])
+def test_a_job_that_does_not_support_termination_is_killed_at_once(place: Place, says: str, gets_sigterm: bool) -> None:
     place.write("import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: (open('asked', 'w'), os._exit(0)))\n"
                 "open('begun', 'w').write('x\\n')\ntime.sleep(1000)\n", "job.py")  # fmt: skip
     run = place.start_run(f"jobs:\n- {{name: a, command: '{sys.executable} job.py', supports_termination: {says}}}\n")
     place.await_lines("begun", 1)
     run.send_signal(signal.SIGINT)
     assert 130 == run.wait()
-    assert is_asked == (place.folder / "asked").exists()
+    assert gets_sigterm == (place.folder / "asked").exists()
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_directories_and_files_are_absolute(tmp_path: Path) -> None:
     assert job.outputs == (f"{tmp_path}/out.txt",)
 
 
-def test_gpus_are_a_part_of_what_is_asked_for(tmp_path: Path) -> None:
+def test_gpus_are_a_part_of_the_request(tmp_path: Path) -> None:
     job = job_of(tmp_path, "resource_requirements: {num_gpus: 2}")
 
     assert job.gpus == 2
@@ -172,9 +172,9 @@ def test_one_job_may_request_no_more_than_the_largest_machine_has_and_anything_o
 
 def test_the_types_of_a_plan_cost_no_import_of_pydantic_or_yaml() -> None:
     code = "import sys, jobmeter.workflow.plan; print([n for n in ('pydantic', 'ruamel.yaml') if n in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert told.stdout == "[]\n"
+    assert done.stdout == "[]\n"
 
 
 def test_a_plan_is_the_same_with_the_slow_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ def test_the_time_left_follows_from_what_ended(tmp_path: Path) -> None:
     assert 10.0 == progress.view().seconds_left
 
 
-def test_a_running_job_shows_what_it_uses_of_what_it_asked_for(tmp_path: Path) -> None:
+def test_a_running_job_shows_what_it_uses_of_what_it_requested(tmp_path: Path) -> None:
     run = Steered(tmp_path, [a_job(1, name="train", cpus=2, memory_bytes=400)])
     run.seen[1] = {"perf_cpu_percent": 50.0, "proc_pss_total": 100}
     (job,) = Progress(run, done=0).view().running

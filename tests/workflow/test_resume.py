@@ -33,7 +33,7 @@ def test_a_job_is_another_when_what_it_executes_or_where_is_another(tmp_path: Pa
 @pytest.mark.parametrize(
     "field", ["labels: {a: b}", "priority: 3", "retry: {times: 2}", "resource_requirements: {cpus: 1}"]
 )
-def test_a_job_is_the_same_when_only_what_is_asked_for_or_said_of_it_changes(tmp_path: Path, field: str) -> None:
+def test_a_job_is_the_same_when_only_its_request_labels_priority_or_retries_change(tmp_path: Path, field: str) -> None:
     assert fingerprint(job_of(tmp_path, "labels: {}")) == fingerprint(job_of(tmp_path, field))
 
 
@@ -127,8 +127,8 @@ def test_jobs_keep_their_numbers_and_new_ones_get_new_ones(tmp_path: Path) -> No
         "jobs:\n- {name: new, command: a, blocked_by: [b]}\n- {name: b, command: a, blocked_by: [a]}\n"
         "- {name: a, command: a}\n",
     )
-    known = {"a": 1, "b": 2, "removed": 3}
-    assert {"a": (1, ()), "b": (2, (1,)), "new": (4, (2,))} == names(renumber(plan, known))
+    numbers = {"a": 1, "b": 2, "removed": 3}
+    assert {"a": (1, ()), "b": (2, (1,)), "new": (4, (2,))} == names(renumber(plan, numbers))
 
 
 def test_a_job_that_now_waits_for_a_new_one_runs_after_it(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def test_jobs_that_fit_run_at_the_same_time(place: Place) -> None:
 
 
 @ON_BOTH_ENGINES
-@pytest.mark.parametrize("asks", ["cpus: 0.7", "cpus: 0.1, memory: 400m"])
-def test_no_more_run_than_fit_what_there_is(place: Place, asks: str) -> None:
+@pytest.mark.parametrize("requirement", ["cpus: 0.7", "cpus: 0.1, memory: 400m"])
+def test_no_more_run_than_fit_what_there_is(place: Place, requirement: str) -> None:
     script = "echo + {i} >>log; sleep 0.02; echo - {i} >>log"
-    spec = f"jobs:\n- {{name: 'a_{{i}}', command: '{script}', parameters: {{i: '1:30'}}, resource_requirements: {{{asks}}}}}"  # noqa: E501
+    spec = f"jobs:\n- {{name: 'a_{{i}}', command: '{script}', parameters: {{i: '1:30'}}, resource_requirements: {{{requirement}}}}}"  # noqa: E501
     result = a_run(place, spec, cpus=2).run()
     lines = place.lines("log")
     assert 60 == len(lines)
@@ -224,7 +224,7 @@ HOG = "x = b'x' * (150 << 20); import time; time.sleep(0.2)"
 
 
 @ON_BOTH_ENGINES
-def test_a_job_that_ran_out_of_memory_completes_with_more_and_each_attempt_tells_what_it_asked_for(
+def test_a_job_that_ran_out_of_memory_completes_with_more_and_each_attempt_has_what_it_requested(
     place: Place,
 ) -> None:
     spec = f"""
@@ -331,12 +331,12 @@ def test_what_ended_survives_a_crash_of_the_machine_though_nothing_else_ends(
     """The long one waits until the short one, which ended before anything was due, is on the disk."""
     sync = JournalFile.sync
 
-    def sync_and_tell(journal: JournalFile) -> None:
+    def sync_and_mark(journal: JournalFile) -> None:
         sync(journal)
         if '"outcome"' in Path(journal.path).read_text():
             (place.folder / "synced").touch()
 
-    monkeypatch.setattr(JournalFile, "sync", sync_and_tell)
+    monkeypatch.setattr(JournalFile, "sync", sync_and_mark)
     spec = """
 jobs:
   - {name: short, command: 'true'}

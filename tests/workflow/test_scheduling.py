@@ -33,7 +33,7 @@ def test_jobs_start_in_their_order_while_they_fit_and_the_next_when_one_ends() -
     assert (2, 1) == (scheduler.running, scheduler.waiting)
 
 
-def test_who_asks_for_no_cpus_is_taken_to_need_one() -> None:
+def test_a_job_that_requests_no_cpus_is_assumed_to_need_one() -> None:
     assert [1] == started(a_scheduler([a_job(1), a_job(2)], cpus=1.5))
 
 
@@ -202,14 +202,14 @@ def test_what_needs_a_failed_job_is_given_up_near_and_far_and_the_rest_goes_on()
     assert [6] == started(scheduler)
 
 
-def test_a_job_blocked_by_two_failures_is_told_of_once() -> None:
+def test_a_job_blocked_by_two_failures_is_reported_once() -> None:
     scheduler = a_scheduler([a_job(1), a_job(2), a_job(3, 1, 2)])
     started(scheduler)
     assert [Blocked(3, 1)] == scheduler.failed(1)
     assert [] == scheduler.failed(2)
 
 
-def test_another_attempt_waits_for_the_room_it_asks_for() -> None:
+def test_another_attempt_waits_for_the_room_it_requests() -> None:
     jobs = [a_job(1, cpus=0.1, memory_bytes=GIB), a_job(2, cpus=0.1, memory_bytes=3 * GIB)]
     scheduler = a_scheduler(jobs, memory=4 * GIB)
     assert [1, 2] == started(scheduler)

@@ -25,43 +25,43 @@ def status(*attempts: Attempt, being_run: bool = False, settled: Sequence[Settle
     return status_of(CHAIN, attempts, being_run=being_run, settled=settled)
 
 
-def statuses(found: WorkflowStatus) -> list[str]:
-    return [job.status for job in found.jobs]
+def statuses(workflow: WorkflowStatus) -> list[str]:
+    return [job.status for job in workflow.jobs]
 
 
 def test_what_has_not_begun_waits() -> None:
-    found = status(an_attempt(1, second=11), an_attempt(2, "running", second=12), being_run=True)
-    assert ["completed", "running", "waiting", "waiting"] == statuses(found)
-    assert {"completed": 1, "running": 1, "waiting": 2} == found.counts
-    assert "running" == found.state
+    workflow = status(an_attempt(1, second=11), an_attempt(2, "running", second=12), being_run=True)
+    assert ["completed", "running", "waiting", "waiting"] == statuses(workflow)
+    assert {"completed": 1, "running": 1, "waiting": 2} == workflow.counts
+    assert "running" == workflow.state
 
 
 def test_what_needs_a_failed_job_is_blocked_near_and_far_with_the_reason() -> None:
-    found = status(an_attempt(1, "failed"))
-    assert ["failed", "blocked", "blocked", "waiting"] == statuses(found)
+    workflow = status(an_attempt(1, "failed"))
+    assert ["failed", "blocked", "blocked", "waiting"] == statuses(workflow)
     assert ["failed with exit code 1", "needs a, which failed", "needs a, which failed", ""] == [
-        job.reason for job in found.jobs
+        job.reason for job in workflow.jobs
     ]
-    assert "failed" == found.state
+    assert "failed" == workflow.state
 
 
 def test_what_needs_a_cancelled_job_waits_and_the_whole_is_stopped() -> None:
-    found = status(an_attempt(1, "cancelled"))
-    assert ["cancelled", "waiting", "waiting", "waiting"] == statuses(found)
-    assert "stopped" == found.state
+    workflow = status(an_attempt(1, "cancelled"))
+    assert ["cancelled", "waiting", "waiting", "waiting"] == statuses(workflow)
+    assert "stopped" == workflow.state
 
 
 def test_a_job_that_ran_when_its_runner_was_killed_is_lost() -> None:
-    found = status(an_attempt(1, "running"))
-    assert ["lost", "waiting", "waiting", "waiting"] == statuses(found)
-    assert "stopped" == found.state
+    workflow = status(an_attempt(1, "running"))
+    assert ["lost", "waiting", "waiting", "waiting"] == statuses(workflow)
+    assert "stopped" == workflow.state
 
 
 def test_all_completed_is_completed() -> None:
     assert "completed" == status(*map(an_attempt, (1, 2, 3, 4))).state
 
 
-def test_the_last_attempt_tells_how_a_job_is() -> None:
+def test_the_last_attempt_decides_the_status_of_a_job() -> None:
     first, second = an_attempt(1, "oom", second=1), an_attempt(1, attempt=2, second=2)
     assert "completed" == status(second, first).jobs[0].status
 
@@ -83,9 +83,11 @@ def test_a_job_that_failed_and_is_tried_again_waits_and_so_does_what_needs_it() 
 
 @pytest.mark.parametrize("being_run", [True, False])
 def test_what_needs_a_job_that_was_cancelled_alone_is_blocked(being_run: bool) -> None:
-    found = status(an_attempt(1, "cancelled"), being_run=being_run, settled=[SettledJob(1, 1, "cancelled", "request")])
-    assert ["cancelled", "blocked", "blocked", "waiting"] == statuses(found)
-    assert "needs a, which was cancelled" == found.jobs[1].reason
+    workflow = status(
+        an_attempt(1, "cancelled"), being_run=being_run, settled=[SettledJob(1, 1, "cancelled", "request")]
+    )
+    assert ["cancelled", "blocked", "blocked", "waiting"] == statuses(workflow)
+    assert "needs a, which was cancelled" == workflow.jobs[1].reason
 
 
 def test_an_attempt_at_a_job_that_left_the_spec_is_no_job_of_it() -> None:

@@ -13,17 +13,17 @@ HOUR = 3600.0
 def test_totals_are_sums_over_every_attempt_failed_ones_too() -> None:
     first = an_attempt(1, "oom", wall_seconds=HOUR, cpu_seconds=HOUR / 2, cpus=2.0, memory_mean_bytes=GIB)
     second = an_attempt(1, attempt=2, wall_seconds=HOUR, cpu_seconds=HOUR, cpus=2.0, memory_mean_bytes=3 * GIB)
-    found = totals([first, second])
-    assert (1.5, 4.0, 4.0) == pytest.approx((found.core_hours, found.core_hours_requested, found.gb_hours))
-    assert found.cpu_efficiency == pytest.approx(1.5 / 4)
+    total = totals([first, second])
+    assert (1.5, 4.0, 4.0) == pytest.approx((total.core_hours, total.core_hours_requested, total.gb_hours))
+    assert total.cpu_efficiency == pytest.approx(1.5 / 4)
 
 
-def test_what_was_not_measured_or_not_asked_for_is_not_compared() -> None:
-    asked_only = an_attempt(1, wall_seconds=HOUR, cpus=4.0, memory_bytes=4 * GIB)
+def test_what_was_not_measured_or_not_requested_is_not_compared() -> None:
+    requested_only = an_attempt(1, wall_seconds=HOUR, cpus=4.0, memory_bytes=4 * GIB)
     used_only = an_attempt(2, wall_seconds=HOUR, cpu_seconds=HOUR, memory_peak_bytes=GIB)
     both = an_attempt(3, wall_seconds=HOUR, cpu_seconds=HOUR, cpus=2.0, memory_bytes=2 * GIB, memory_peak_bytes=GIB)
-    found = totals([asked_only, used_only, both])
-    assert (0.5, 0.5) == pytest.approx((found.cpu_efficiency, found.memory_efficiency))
+    total = totals([requested_only, used_only, both])
+    assert (0.5, 0.5) == pytest.approx((total.cpu_efficiency, total.memory_efficiency))
 
 
 def test_of_nothing_measured_nothing_is_said() -> None:
@@ -40,8 +40,8 @@ def test_the_longest_chain_counts_all_attempts_of_its_jobs() -> None:
         an_attempt(3, attempt=2, wall_seconds=4.0),
         an_attempt(4, wall_seconds=1.0),
     ]
-    found = summarise(jobs, attempts)
-    assert (["job1", "job3", "job4"], 10.0) == (found.critical_path, found.critical_seconds)
+    summary = summarise(jobs, attempts)
+    assert (["job1", "job3", "job4"], 10.0) == (summary.critical_path, summary.critical_seconds)
 
 
 def test_the_costliest_kept_most_from_others() -> None:

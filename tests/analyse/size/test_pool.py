@@ -16,8 +16,8 @@ POLICY = Policy(below_peak=True)
 
 
 def run(name: str, gigabytes: float, seconds: float = 60.0, **fields: Any) -> dict[str, Any]:
-    known = {"id": "a", "name": name, "status": "completed", "memory_quality": "exact"}
-    return {**known, "memory_peak_bytes": gigabytes * GIB, "wall_seconds": seconds, **fields}
+    usual = {"id": "a", "name": name, "status": "completed", "memory_quality": "exact"}
+    return {**usual, "memory_peak_bytes": gigabytes * GIB, "wall_seconds": seconds, **fields}
 
 
 def sweep_and_single_job() -> tuple[Predictor, Predictor]:

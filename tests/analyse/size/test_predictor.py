@@ -18,24 +18,24 @@ MIB = 2**20
 
 
 def run(gigabytes: float, seconds: float = 600.0, status: str = "completed", **fields: Any) -> dict[str, Any]:
-    known = {
+    usual = {
         "id": "run1", "name": "train", "status": status, "memory_peak_bytes": gigabytes * GIB, "wall_seconds": seconds,
         "memory_quality": "exact", "cpu_peak_percent": 98.0, "cpu_mean_percent": 90.0, "cpu_seconds": 0.9 * seconds,
     }  # fmt: skip
-    return {**known, **fields}
+    return {**usual, **fields}
 
 
 def part(advice: Advice, key: str) -> Amount:
     return next(amount for amount in advice.amounts if amount.resource.key == key)
 
 
-def memory(rows: list[dict[str, Any]], **wish: Any) -> float:
+def memory(rows: list[dict[str, Any]], **policy: Any) -> float:
     """GiB to request."""
-    return part(advise("train", rows, Policy(**wish)), "memory").request / GIB
+    return part(advise("train", rows, Policy(**policy)), "memory").request / GIB
 
 
-def runtime(rows: list[dict[str, Any]], **wish: Any) -> float:
-    return part(advise("train", rows, Policy(**wish)), "runtime").request
+def runtime(rows: list[dict[str, Any]], **policy: Any) -> float:
+    return part(advise("train", rows, Policy(**policy)), "runtime").request
 
 
 def histories(seed: int, count: int, deviation: float) -> list[dict[str, Any]]:
@@ -79,14 +79,14 @@ def sweeps(count: int) -> list[dict[str, Any]]:
 
 def test_what_the_jobs_of_a_sweep_differ_by_is_not_chance() -> None:
     """Each needs the same in every run: the largest a little more than it was seen to need, in runs without end."""
-    asked = [memory(sweeps(count)) * GIB / MIB for count in range(1, 13)]
-    assert sorted(asked, reverse=True) == asked
-    assert asked[0] <= 188 * 1.25 * 1.03 + 5
-    assert all(188 < size < 1.5 * 188 for size in asked[1:])
+    requests = [memory(sweeps(count)) * GIB / MIB for count in range(1, 13)]
+    assert sorted(requests, reverse=True) == requests
+    assert requests[0] <= 188 * 1.25 * 1.03 + 5
+    assert all(188 < size < 1.5 * 188 for size in requests[1:])
 
 
 @pytest.mark.parametrize("seconds", [4.01, 0.3, 47.0, 3000.0])
-def test_more_runs_that_are_equal_never_raise_what_is_asked_for(seconds: float) -> None:
+def test_more_runs_that_are_equal_never_raise_the_request(seconds: float) -> None:
     rows = [run(1, seconds)] * 12
     times = [runtime(rows[:count]) for count in range(1, 13)]
     sizes = [memory(rows[:count]) for count in range(1, 13)]
@@ -101,8 +101,8 @@ def test_a_sweep_is_as_safe_as_its_largest_job() -> None:
         rows = [
             run(level * math.exp(rng.gauss(0, 0.2)), name=f"job{level}") for _ in range(4) for level in (1, 2, 3, 4, 8)
         ]
-        ask = part(advise("job{i}", rows, Policy(0.98, below_peak=True)), "memory").request
-        over += math.erfc(math.log(ask / (8 * GIB)) / 0.2 / math.sqrt(2)) / 2
+        request = part(advise("job{i}", rows, Policy(0.98, below_peak=True)), "memory").request
+        over += math.erfc(math.log(request / (8 * GIB)) / 0.2 / math.sqrt(2)) / 2
     assert over / 100 <= 0.01
 
 
@@ -122,12 +122,12 @@ def test_a_sweep_whose_jobs_hardly_differ_needs_no_such_margin() -> None:
     assert part(advise("seed{i}", one_is_large), "memory").request >= 50 * GIB
 
 
-def test_what_is_expected_to_fail_is_within_the_target_and_asked_for_less_more_fails() -> None:
+def test_the_expected_failure_rate_is_within_the_target_and_falls_as_the_target_rises() -> None:
     rows = histories(1, 100, 0.3)
     shares = [advise("train", rows, Policy(target, below_peak=True)).fails for target in (0.8, 0.95, 0.999)]
-    known = [share for share in shares if share is not None]
-    assert sorted(known, reverse=True) == known
-    assert all(share <= 1 - target for share, target in zip(known, (0.8, 0.95, 0.999)))
+    failure_rates = [share for share in shares if share is not None]
+    assert sorted(failure_rates, reverse=True) == failure_rates
+    assert all(share <= 1 - target for share, target in zip(failure_rates, (0.8, 0.95, 0.999)))
 
 
 def test_more_spread_needs_more_buffer() -> None:
@@ -165,7 +165,7 @@ def test_of_very_few_runs_no_absurd_multiple_is_advised(count: int) -> None:
     assert 4 < memory(rows) <= 4 * 2.1
 
 
-def test_out_of_memory_is_a_lower_bound_from_which_clearly_more_is_asked() -> None:
+def test_out_of_memory_is_a_lower_bound_and_clearly_more_is_requested() -> None:
     rows = [run(8, 300.0, "oom", requirement_memory_bytes=8 * GIB), *[run(5)] * 3]
     amount = part(advise("train", rows), "memory")
     assert amount.request >= 12 * GIB
@@ -201,7 +201,7 @@ def test_of_a_job_that_never_completed_only_what_it_met_is_known() -> None:
     assert Requirement(memory_bytes=2 * GIB + GIB // 16) == full.requirement()
 
 
-def test_a_timeout_asks_for_clearly_more_time() -> None:
+def test_after_a_timeout_clearly_more_time_is_requested() -> None:
     rows = [run(1, 3601.0, "timeout", requirement_runtime_seconds=3600), *[run(1, 1800.0)] * 5]
     assert runtime(rows) >= 5400
 
@@ -234,11 +234,11 @@ def test_a_run_that_did_not_come_to_its_end_is_a_lower_bound(status: str) -> Non
     assert memory([run(9, 1.0, status), *plain]) >= 9
 
 
-def test_running_runs_tell_nothing_yet() -> None:
+def test_running_runs_do_not_change_the_advice() -> None:
     assert memory([run(100, 1.0, "running"), *[run(4)] * 20]) == memory([run(4)] * 20)
 
 
-def test_cpus_are_enough_that_check_is_clean_and_a_much_lower_mean_is_told() -> None:
+def test_enough_cpus_for_a_clean_check_are_requested_and_a_much_lower_mean_is_reported() -> None:
     rows = [run(1, cpu_peak_percent=390.0, cpu_mean_percent=55.0), run(1, cpu_peak_percent=101.0)]
     amount = part(advise("train", rows), "cpus")
     assert 4 == amount.request
@@ -260,15 +260,15 @@ def test_who_used_all_the_cpus_there_were_may_use_more() -> None:
     assert "all the machine has" in part(advise("train", rows, machine_cpus=2), "cpus").reason
 
 
-def test_what_the_present_request_wastes_is_told_for_each_run() -> None:
-    asked: dict[str, Any] = {"requirement_memory_bytes": 8 * GIB, "requirement_cpus": 4}
-    advice = advise("train", [run(2, 3600.0, **asked)] * 3)
+def test_what_the_present_request_wastes_is_reported_for_each_run() -> None:
+    requested: dict[str, Any] = {"requirement_memory_bytes": 8 * GIB, "requirement_cpus": 4}
+    advice = advise("train", [run(2, 3600.0, **requested)] * 3)
     assert pytest.approx(6.0) == advice.wasted_gb_hours
     assert pytest.approx(3.1) == advice.wasted_core_hours
     assert None is advise("train", [run(2)]).wasted_gb_hours
 
 
-def test_what_is_asked_for_today_is_what_the_newest_run_asked_for_before_any_retry() -> None:
+def test_the_present_request_is_that_of_the_newest_run_before_any_retry() -> None:
     def attempt(number: int, flow_run: int, gigabytes: float, status: str = "completed") -> dict[str, Any]:
         of = {"workflow": "flow", "workflow_run": flow_run, "requirement_memory_bytes": gigabytes * GIB}
         return run(5, 60.0, status, workflow_job={"job_id": 1, "step": "train", "attempt": number}, **of)
@@ -288,7 +288,7 @@ def test_rounding_never_raises_what_was_enough() -> None:
     assert (2, 8 * MIB / GIB) == (runtime(rows), memory(rows))
 
 
-def test_reasons_tell_what_was_added_and_rounded() -> None:
+def test_reasons_say_what_was_added_and_rounded() -> None:
     small = part(advise("train", [run(0.001)] * 20), "memory").reason
     assert small.endswith("; rounded up to 8 MiB, the least")
     sampled = part(advise("train", [run(1, memory_quality="sampled")] * 20), "memory").reason
@@ -302,7 +302,7 @@ def test_amounts_are_such_as_people_write() -> None:
     assert [5, 0, 0] == [times[0], times[2] % 10, times[3] % 60]
 
 
-def test_nothing_is_advised_of_what_no_run_tells() -> None:
+def test_nothing_is_advised_on_what_no_run_measured() -> None:
     assert [] == advise("train", []).amounts
     assert ["Runtime"] == [
         a.resource.name

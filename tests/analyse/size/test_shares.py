@@ -22,7 +22,7 @@ def test_one_job_that_needed_little_says_less_than_many() -> None:
     assert shares[0] > 2 * shares[2]
 
 
-def test_a_dear_failure_asks_for_more() -> None:
+def test_an_expensive_failure_leads_to_a_larger_request() -> None:
     jobs = [Share(0.1, 1.0)] * 20 + [Share(0.5, 1.0)]
     assert choose_share(jobs, 0.0) < ROOM * 0.5 <= choose_share(jobs, 20.0)
 
@@ -40,7 +40,7 @@ def test_each_job_counts_once_however_often_it_ran() -> None:
     assert pool.unknown(1000.0, Terms()) >= 500
 
 
-def test_more_than_the_request_is_asked_for_only_after_it_was_not_enough() -> None:
+def test_more_than_the_present_request_is_advised_only_after_it_was_not_enough() -> None:
     pool = Pool()
     Sizer(pool).learn([Need(10.0, {}, 1.0, 100.0)] * 9)
     assert pool.unknown(1000.0, Terms(), 999.0) == 1000

@@ -41,8 +41,8 @@ def spec(place: Place) -> str:
 
 
 def attempts(place: Place, run: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(place.call("results", "--json", "--run-id", str(run)).stdout)["results"]
-    return found
+    results: list[dict[str, Any]] = json.loads(place.call("results", "--json", "--run-id", str(run)).stdout)["results"]
+    return results
 
 
 def wasted(tries: list[dict[str, Any]]) -> float:
@@ -81,19 +81,19 @@ def steps(needs: dict[str, int]) -> str:
 
 def requests(place: Place, run: int) -> dict[str, list[tuple[str, int]]]:
     """Of each job, how its attempts ended and what they requested."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    by_name: dict[str, list[tuple[str, int]]] = {}
     for each in attempts(place, run):
-        found.setdefault(each["name"], []).append((each["status"], each["requirement"]["memory_bytes"]))
-    return found
+        by_name.setdefault(each["name"], []).append((each["status"], each["requirement"]["memory_bytes"]))
+    return by_name
 
 
 def test_a_new_step_requests_a_share_of_its_memory_and_all_of_it_where_that_was_not_enough(place: Place) -> None:
     need_root("hard limits of memory")
-    known = {f"step{number}": 30 * MIB for number in range(8)}
-    assert 0 == place.run(steps(known), "--auto-size", "--enforce", "--memory", "8g").returncode
+    usual = {f"step{number}": 30 * MIB for number in range(8)}
+    assert 0 == place.run(steps(usual), "--auto-size", "--enforce", "--memory", "8g").returncode
     assert {(("completed", 2**30),)} == {tuple(each) for each in requests(place, 1).values()}
     done = place.run(
-        steps({**known, "small": 20 * MIB, "large": 700 * MIB}), "--auto-size", "--enforce", "--memory", "8g"
+        steps({**usual, "small": 20 * MIB, "large": 700 * MIB}), "--auto-size", "--enforce", "--memory", "8g"
     )
     assert 0 == done.returncode, done.stderr
     now = requests(place, 2)
@@ -103,7 +103,7 @@ def test_a_new_step_requests_a_share_of_its_memory_and_all_of_it_where_that_was_
 
 
 def test_a_new_step_keeps_its_request_where_few_others_have_run(place: Place) -> None:
-    known = {f"step{number}": 30 * MIB for number in range(3)}
-    assert 0 == place.run(steps(known), "--auto-size").returncode
-    assert 0 == place.run(steps({**known, "new": 20 * MIB}), "--auto-size").returncode
+    usual = {f"step{number}": 30 * MIB for number in range(3)}
+    assert 0 == place.run(steps(usual), "--auto-size").returncode
+    assert 0 == place.run(steps({**usual, "new": 20 * MIB}), "--auto-size").returncode
     assert [("completed", 2**30)] == requests(place, 2)["new"]

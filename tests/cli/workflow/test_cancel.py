@@ -26,7 +26,7 @@ def test_the_runner_and_its_jobs_end_and_it_can_be_resumed(place: Place) -> None
     assert {"a": "completed", "b": "completed"} == place.statuses()
 
 
-def test_one_that_nobody_runs_is_told(place: Place) -> None:
+def test_cancelling_a_workflow_that_is_not_being_run_is_an_error(place: Place) -> None:
     place.run("name: idle\njobs: [{name: a, command: 'true'}]")
     done = place.call("cancel", "idle")
     assert 2 == done.returncode

@@ -70,16 +70,14 @@ jobs:
 """)
     assert 0 == done.returncode, done.stderr
     assert (f"{here.folder}\nme 1\n", "done\n") == (here.log("use"), here.log("after"))
-    found = here.result("use")
-    assert 0.5 <= found["cpu_seconds"] < 0.9
-    assert 60 * MIB <= found["memory_peak_bytes"] < 95 * MIB
-    assert {"cpus": 1.0, "memory_bytes": 200 * MIB} == found["requirement"]
+    result = here.result("use")
+    assert 0.5 <= result["cpu_seconds"] < 0.9
+    assert 60 * MIB <= result["memory_peak_bytes"] < 95 * MIB
+    assert {"cpus": 1.0, "memory_bytes": 200 * MIB} == result["requirement"]
     assert IMAGE == record_of(here, "use")["provenance"]["container"]["image"]
 
 
-def test_what_a_job_asks_for_is_a_limit_and_more_is_tried_where_that_is_allowed(
-    here: ContainerPlace, engine: Engine
-) -> None:
+def test_a_request_is_a_limit_and_more_is_tried_where_that_is_allowed(here: ContainerPlace, engine: Engine) -> None:
     done = here.run(f"""
 jobs:
   - name: grows
@@ -125,9 +123,9 @@ jobs:
         timeout=LONG,
     )
     assert 0 == done.returncode, done.stderr
-    found = at_docker.results()
-    assert 50 == len(found)
-    for each in found:
+    results = at_docker.results()
+    assert 50 == len(results)
+    for each in results:
         mebibytes = int(each["name"].split("_")[1])
         assert mebibytes * MIB <= each["memory_peak_bytes"] < (mebibytes + 35) * MIB, each
         assert 0.2 <= each["cpu_seconds"] < 0.7, each
@@ -180,7 +178,7 @@ jobs:
     assert {"waits": "completed"} == here.statuses("left")
 
 
-def test_an_engine_that_is_away_is_told_in_one_line_and_nothing_starts(tmp_path: Path) -> None:
+def test_an_engine_that_is_away_is_reported_in_one_line_and_nothing_starts(tmp_path: Path) -> None:
     place = Place(tmp_path)
     environment = {**place.environment(), "DOCKER_HOST": f"unix://{tmp_path}/nowhere.sock"}
     done = place.run(
@@ -197,7 +195,7 @@ jobs:
 
 
 @pytest.mark.parametrize(
-    ("container", "told"),
+    ("container", "message"),
     [
         ("{image: x, mounts: ['nothing']}", "job 'a': container: "),
         ("{image: x, mounts: [{source: /tmp}]}", "a mount has source, target and read_only, and here is source"),
@@ -208,11 +206,11 @@ jobs:
     ],
 )
 def test_a_container_that_means_nothing_is_refused_before_anything_starts(
-    tmp_path: Path, container: str, told: str
+    tmp_path: Path, container: str, message: str
 ) -> None:
     done = Place(tmp_path).run(f"jobs: [{{name: a, command: 'true', container: {container}}}]")
     assert (2, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_the_results_of_containers_are_those_of_other_jobs_too(at_docker: ContainerPlace, docker: Engine) -> None:

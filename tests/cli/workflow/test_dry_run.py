@@ -29,7 +29,7 @@ def spec(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_plan_is_told_wave_after_wave(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_is_printed_wave_after_wave(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["workflow", "run", spec, "--dry-run", *MACHINE])
     expected = """\
 wave  job_id  name                 requirement         blocked_by           command
@@ -59,7 +59,7 @@ def test_a_small_sweep_is_listed_one_by_one(spec: str, capfd: pytest.CaptureFixt
     assert "train_001, train_002, train_003" in printed
 
 
-def test_the_time_is_not_told_when_a_job_does_not_say(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_time_is_not_known_when_a_job_requests_no_runtime(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path(spec).write_text(SPEC.replace(", runtime: 10m", ""))
     assert 0 == main(["workflow", "run", spec, "--dry-run", *MACHINE])
     assert "time       not known: 1 of 102 jobs request no runtime\n" in capfd.readouterr().out
@@ -67,11 +67,11 @@ def test_the_time_is_not_told_when_a_job_does_not_say(spec: str, capfd: pytest.C
 
 def test_json_has_every_job_with_its_wave(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["workflow", "run", spec, "--dry-run", "--json", *MACHINE])
-    told = json.loads(capfd.readouterr().out)
-    assert (102, 10, 36630.0) == (told["total_jobs"], told["concurrency"], told["seconds_at_most"])
-    assert [1, 2, 102] == told["longest_chain"]
-    assert [1, *[2] * 100, 3] == [job["wave"] for job in told["jobs"]]
-    assert [1] == told["jobs"][1]["blocked_by"]
+    plan = json.loads(capfd.readouterr().out)
+    assert (102, 10, 36630.0) == (plan["total_jobs"], plan["concurrency"], plan["seconds_at_most"])
+    assert [1, 2, 102] == plan["longest_chain"]
+    assert [1, *[2] * 100, 3] == [job["wave"] for job in plan["jobs"]]
+    assert [1] == plan["jobs"][1]["blocked_by"]
 
 
 def test_json_goes_with_a_dry_run_only(spec: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -44,12 +44,12 @@ def test_the_graph_is_text_with_sweeps_as_one(spec: str, capfd: pytest.CaptureFi
 
 def test_json_has_every_job_and_every_dependency(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["workflow", "graph", spec, "--json"])
-    told = json.loads(capfd.readouterr().out)
-    assert 102 == len(told["nodes"])
-    assert 200 == len(told["edges"])
-    assert {"from": 1, "to": 2} == told["edges"][0]
+    graph = json.loads(capfd.readouterr().out)
+    assert 102 == len(graph["nodes"])
+    assert 200 == len(graph["edges"])
+    assert {"from": 1, "to": 2} == graph["edges"][0]
     prep = {"cpus": 1, "memory_bytes": 2**30, "runtime_seconds": 600}
-    assert {"job_id": 1, "name": "prep", "step": "prep", "command": "true", "requirement": prep} == told["nodes"][0]
+    assert {"job_id": 1, "name": "prep", "step": "prep", "command": "true", "requirement": prep} == graph["nodes"][0]
 
 
 def test_the_page_is_written_and_its_path_printed(spec: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -67,8 +67,8 @@ def test_a_kept_run_is_drawn_with_how_its_jobs_fared(
 ) -> None:
     path = str(tmp_path / "graph.html")
     assert 0 == main(["workflow", "graph", "small", "--store", store, "--html", path, "--json"])
-    told = json.loads(capfd.readouterr().out)
-    assert {"good": "completed", "bad": "failed"} == {node["name"]: node["status"] for node in told["nodes"]}
+    graph = json.loads(capfd.readouterr().out)
+    assert {"good": "completed", "bad": "failed"} == {node["name"]: node["status"] for node in graph["nodes"]}
     page = Path(path).read_text()
     assert "run 1 of small: failed" in page
     assert "</i>1 failed</span>" in page
@@ -119,7 +119,7 @@ def test_nothing_in_a_kept_name_moves_the_cursor(tmp_path: Path, capfd: pytest.C
     assert "\x1b" not in capfd.readouterr().out
 
 
-def test_the_text_tells_how_the_jobs_of_a_run_fared(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_text_shows_how_the_jobs_of_a_run_ended(store: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["workflow", "graph", "small", "--store", store])
     assert ["  good  completed", "  bad   failed"] == capfd.readouterr().out.splitlines()[-2:]
 

@@ -1,4 +1,4 @@
-"""The runner is killed, or told to end; its jobs end, what they used is kept, and the rest can be resumed."""
+"""The runner is killed, or ended by a signal; its jobs end, what they used is kept, and the rest can be resumed."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_jobs_whose_shepherds_were_killed_are_seen_to_their_end(anyone: Place) -
     assert [] == running_in(anyone.folder)
 
 
-def test_jobs_without_shepherd_end_when_the_runner_is_told_to_end(anyone: Place) -> None:
+def test_jobs_without_shepherd_end_when_the_runner_gets_sigterm(anyone: Place) -> None:
     runner = started(anyone)
     kill_shepherds(anyone)
     assert 143 == kill(runner, signal.SIGTERM)

@@ -5,7 +5,7 @@ import signal
 from tests.workflow.live import Place, kill
 
 
-def test_each_workflow_is_listed_with_its_newest_run_and_all_runs_when_asked(place: Place) -> None:
+def test_each_workflow_is_listed_with_its_newest_run_and_all_runs_on_request(place: Place) -> None:
     place.run("name: One\njobs: [{name: a, command: 'false'}]")
     place.run("name: One\njobs: [{name: a, command: 'true'}]")
     place.run("name: Other\njobs: [{name: a, command: 'exit 1'}, {name: b, command: 'true'}]")
@@ -31,12 +31,12 @@ def test_one_that_is_being_run_says_so(place: Place) -> None:
     assert "stopped" == place.json("list")[0]["state"]
 
 
-def test_where_nothing_was_run_that_is_told(place: Place) -> None:
+def test_that_nothing_was_run_yet_is_reported(place: Place) -> None:
     assert [] == place.json("list")
     assert "no workflow was run yet" in place.call("list").stderr
 
 
-def test_one_whose_plan_is_damaged_is_told_of_and_the_others_are_listed(place: Place) -> None:
+def test_a_workflow_whose_plan_is_damaged_is_reported_and_the_others_are_listed(place: Place) -> None:
     place.run("name: whole\njobs: [{name: a, command: 'true'}]")
     place.run("name: broken\njobs: [{name: a, command: 'true'}]")
     (place.store / "workflows/broken/1/plan.json").write_text("{")

@@ -15,7 +15,7 @@ A = "{name: a, command: touch begun}"
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ("jobs: [{name: a, command: x, blocked_by: b}, {name: b, command: x, blocked_by: a}]", "a → b → a"),
         (f"jobs: [{A}, {{name: b, command: x, blocked_by: aa}}]", "Did you mean 'a'?"),
@@ -32,11 +32,11 @@ A = "{name: a, command: touch begun}"
     ],
 )
 def test_a_spec_that_cannot_be_run_is_refused_in_one_line_and_leaves_nothing(
-    place: Place, spec: str, told: str
+    place: Place, spec: str, message: str
 ) -> None:
     done = place.run(spec)
     assert (2, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
     assert (False, False) == ((place.folder / "begun").exists(), place.store.exists())
 
 

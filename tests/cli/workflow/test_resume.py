@@ -136,7 +136,7 @@ jobs:
     assert ["second"] == resumed(place)
 
 
-def test_dry_run_tells_of_each_job_why_and_starts_nothing(chain: Place) -> None:
+def test_dry_run_says_why_each_job_would_run_and_starts_nothing(chain: Place) -> None:
     (chain.folder / "two").unlink()
     done = chain.call("resume", "--dry-run")
     assert [
@@ -155,7 +155,7 @@ def test_dry_run_tells_of_each_job_why_and_starts_nothing(chain: Place) -> None:
     ] == json.loads(done.stdout)
 
 
-def test_an_input_that_is_gone_is_told_before_anything_starts(chain: Place) -> None:
+def test_an_input_that_is_gone_is_reported_before_anything_starts(chain: Place) -> None:
     (chain.folder / "raw").unlink()
     done = chain.call("resume")
     assert 2 == done.returncode

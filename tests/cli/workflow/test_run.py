@@ -119,7 +119,7 @@ def summarised(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-def test_of_two_jobs_side_by_side_each_is_told_what_it_used_itself(summarised: Place) -> None:
+def test_of_two_jobs_side_by_side_each_has_its_own_usage(summarised: Place) -> None:
     hog, spinner = summarised.result("hog"), summarised.result("spinner")
     assert 200 * MIB <= hog["memory_peak_bytes"] <= 230 * MIB
     assert hog["cpu_seconds"] <= 0.6
@@ -163,7 +163,7 @@ def test_without_monitoring_only_time_and_exit_code_are_kept(place: Place, enabl
     assert not any(isinstance(line, list) for line in lines)
 
 
-def test_a_job_is_told_what_to_write_after_it_took_more_than_its_spec_says(place: Place) -> None:
+def test_the_summary_advises_a_request_after_a_job_used_more_than_its_spec_says(place: Place) -> None:
     need_root("for a limit that the kernel keeps")
     spec = f"""
 name: growing

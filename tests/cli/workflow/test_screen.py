@@ -11,13 +11,13 @@ from jobmeter.workflow.progress import JobView, View
 GIB = 2**30
 
 
-def running(name: str = "train", attempt: int = 1, **asked: Any) -> JobView:
-    return JobView(name, attempt, 80.0, 98.0, 1.5 * GIB, Requirement(**asked))
+def running(name: str = "train", attempt: int = 1, **requirement: Any) -> JobView:
+    return JobView(name, attempt, 80.0, 98.0, 1.5 * GIB, Requirement(**requirement))
 
 
 def view(*jobs: JobView, left: float | None = None, stopping: bool = False, **counts: int) -> View:
-    told = {"completed": 2, "running": len(jobs), "waiting": 5, **counts}
-    return View(told, sum(told.values()), 65.0, left, list(jobs), stopping)
+    all_counts = {"completed": 2, "running": len(jobs), "waiting": 5, **counts}
+    return View(all_counts, sum(all_counts.values()), 65.0, left, list(jobs), stopping)
 
 
 def shown(seen: View, width: int = 80, height: int = 24, name: str = "demo") -> list[str]:
@@ -30,13 +30,13 @@ def assert_fits(seen: View, width: int = 80, height: int = 24, name: str = "demo
     assert len(lines) < max(height, 2)
 
 
-def test_the_head_tells_how_far_it_is() -> None:
+def test_the_head_shows_the_progress() -> None:
     lines = shown(view(left=130.0, failed=1))
     assert ["demo: 8 jobs", "2 completed  0 running  5 waiting  1 failed"] == lines[:2]
     assert lines[2].endswith("━  1:05, about 2:10 left")
 
 
-def test_the_time_left_is_not_told_while_it_is_not_known() -> None:
+def test_the_time_left_is_not_shown_while_it_is_not_known() -> None:
     assert shown(view())[2].endswith("━  1:05")
 
 
@@ -50,7 +50,7 @@ def test_a_running_job_is_a_line_with_its_shares() -> None:
     assert ["train", "1:20", "80%", "98", "%", "98%", "1.5", "GiB", "75%"] == lines[4].split()
 
 
-def test_attempts_are_told_once_there_is_a_second() -> None:
+def test_attempts_are_shown_once_there_is_a_second() -> None:
     assert "try" not in shown(view(running()))[3]
     lines = shown(view(running(), running("test", attempt=2)))
     assert "try" in lines[3]

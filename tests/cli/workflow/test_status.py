@@ -48,7 +48,7 @@ def test_while_it_is_resumed_what_was_lost_waits_or_runs(place: Place) -> None:
     kill(runner, signal.SIGTERM)
 
 
-def test_after_a_failure_the_reasons_are_told(place: Place) -> None:
+def test_after_a_failure_the_reasons_are_shown(place: Place) -> None:
     place.run(SPEC.replace("exec sleep 60", "exit 7"))
     jobs = {job["name"]: job for job in place.json("status")["jobs"]}
     assert ("failed", "failed with exit code 7") == (jobs["slow"]["status"], jobs["slow"]["reason"])
@@ -65,7 +65,7 @@ def test_of_many_jobs_those_are_listed_that_one_can_do_something_about(place: Pl
     assert "a_8" in place.call("status", "--all").stdout
 
 
-def test_where_nothing_was_run_that_is_told(place: Place) -> None:
+def test_that_nothing_was_run_yet_is_an_error(place: Place) -> None:
     done = place.call("status")
     assert 2 == done.returncode
     assert "jobmeter: no workflow was run yet. `jobmeter workflow run SPEC` runs one.\n" == done.stderr

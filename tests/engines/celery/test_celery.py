@@ -190,7 +190,7 @@ def test_redis_that_is_restarted_and_lost_everything_loses_nothing_of_the_workfl
         )
         wait_for(lambda: (tmp_path / "began").exists(), "the begin of the first job")
         redis.stop()
-        (tmp_path / "end").touch()  # it ends while nobody can be told
+        (tmp_path / "end").touch()  # it ends while no report can be sent
         redis.start()
         _, said = runner.communicate(timeout=200)
         assert 0 == runner.returncode, said
@@ -265,7 +265,7 @@ def test_cancel_ends_the_jobs_on_the_worker_and_those_that_wait(place: CeleryPla
     assert "cancelled" == place.result("job")["status"]
 
 
-def test_a_worker_that_is_asked_to_end_lets_its_jobs_end_and_takes_no_more(place: CeleryPlace) -> None:
+def test_a_worker_that_gets_sigterm_lets_its_jobs_end_and_takes_no_more(place: CeleryPlace) -> None:
     first = place.add_worker("--cpus", "1")
     runner = place.start_run(ONE_JOB + "  - {name: later, command: echo later}\n")
     place.await_lines("pids", 1)

@@ -1,4 +1,4 @@
-"""The runner's side of the engine, with a driver that answers as it is told: no cluster is needed."""
+"""The runner's side of the engine, with a driver that answers as the test sets it: no cluster is needed."""
 
 from __future__ import annotations
 

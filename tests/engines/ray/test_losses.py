@@ -136,7 +136,7 @@ def test_a_head_that_is_lost_ends_the_run_with_one_line_and_resume_works_on_anot
     assert 125 == runner.returncode, said
     lines = [
         line for line in said.splitlines() if "trying again" not in line
-    ]  # of the attempt, which may be told first
+    ]  # of the attempt, which may be reported first
     assert 1 == len(lines), said
     assert lines[0].startswith(f"jobmeter: the Ray cluster at {lost.address} is lost: ")
     assert lines[0].endswith("When the cluster is back: jobmeter workflow resume")

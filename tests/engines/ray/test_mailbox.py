@@ -62,7 +62,7 @@ def test_a_node_hears_of_the_cancels_that_it_does_not_know() -> None:
     asyncio.run(scenario())
 
 
-def test_a_driver_that_does_not_ask_any_more_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_no_longer_requests_messages_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         mailbox = Mailbox()
         waiting = asyncio.ensure_future(mailbox.take())

@@ -40,7 +40,7 @@ def add(a: int, b: int) -> int:
 
 @app.task
 def start_process(seconds: float, mebibytes: int) -> list[float]:
-    """The CPU time and the peak of memory of a process, as the kernel tells it."""
+    """The CPU time and the peak of memory of a process, as the kernel reports them."""
     command = [sys.executable, "-S", "-c", HOG, str(seconds), str(mebibytes)]
     return [float(word) for word in subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.split()]
 

@@ -90,7 +90,7 @@ def test_ray_sees_the_same_signatures_and_kinds_as_before(work: Any) -> None:
     assert not is_wrapped(Work)
 
 
-def test_a_function_gets_one_meter_however_often_it_is_asked_for() -> None:
+def test_a_function_gets_one_meter_however_often_it_is_wrapped() -> None:
     once = wrap(all_of, {})
     assert once is wrap(once, {})
     assert once is not all_of

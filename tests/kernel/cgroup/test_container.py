@@ -15,7 +15,7 @@ from tests.parts import missing
 
 
 class Fake:
-    """A group that says what it is told to, until it is gone."""
+    """A group that reports what the test sets, until it is gone."""
 
     version = 1
     path = "/fake"
@@ -74,7 +74,7 @@ def total(group: ContainerGroup) -> float:
     return cpu.total
 
 
-def test_a_group_above_tells_what_the_containers_own_did_not_live_to_tell() -> None:
+def test_a_group_above_still_reports_usage_when_the_containers_own_group_is_gone() -> None:
     whole, own = Fake(2.0, 300), Fake(1.0, 100)
     group = ContainerGroup(whole, own)
     assert (2.0, 300) == (total(group), group.memory_peak())
@@ -85,7 +85,7 @@ def test_a_group_above_tells_what_the_containers_own_did_not_live_to_tell() -> N
     assert [] == group.processes()
 
 
-def test_a_last_look_keeps_kills_and_throttling_that_only_the_own_group_tells() -> None:
+def test_a_last_look_keeps_kills_and_throttling_that_only_the_own_group_reports() -> None:
     whole, own = Fake(2.0, 300), Fake(2.0, 299, kills=1)
     group = ContainerGroup(whole, own)
     group.read_last()

@@ -247,7 +247,7 @@ def group_v2(folder: Path, files: dict[str, str]) -> GroupV2:
     return GroupV2(str(folder), str(folder.parent))
 
 
-def test_a_v2_group_tells_what_its_files_say(tmp_path: Path) -> None:
+def test_a_v2_group_reports_what_its_files_say(tmp_path: Path) -> None:
     group = group_v2(tmp_path, V2_FILES)
     # Shared memory is in `file` of memory.stat and cannot be dropped: the two file lists have none of it.
     assert Memory(30000000, 20000000, 6000000, 4000000, 8192) == group.memory()

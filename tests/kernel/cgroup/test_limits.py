@@ -34,8 +34,8 @@ V1 = (
 
 
 def test_without_limits_it_is_what_the_machine_has(tmp_path: Path) -> None:
-    found = machine(tmp_path, V2, "0::/a\n", {"fs/cgroup/a/memory.max": "max\n", "fs/cgroup/a/cpu.max": "max 100000\n"})
-    assert (8 * GIB, float(cpu_count())) == (memory_allowed(found), cpus_allowed(found))
+    fake = machine(tmp_path, V2, "0::/a\n", {"fs/cgroup/a/memory.max": "max\n", "fs/cgroup/a/cpu.max": "max 100000\n"})
+    assert (8 * GIB, float(cpu_count())) == (memory_allowed(fake), cpus_allowed(fake))
 
 
 def test_a_limit_of_a_group_above_counts_in_v2(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_a_limit_of_a_group_above_counts_in_v2(tmp_path: Path) -> None:
         "fs/cgroup/a/cpu.max": "50000 100000\n",
         "fs/cgroup/a/b/cpu.max": "max 100000\n",
     }
-    found = machine(tmp_path, V2, "0::/a/b\n", files)
-    assert (2 * GIB, 0.5) == (memory_allowed(found), cpus_allowed(found))
+    fake = machine(tmp_path, V2, "0::/a/b\n", files)
+    assert (2 * GIB, 0.5) == (memory_allowed(fake), cpus_allowed(fake))
 
 
 def test_the_limit_that_applies_counts_in_v1(tmp_path: Path) -> None:
@@ -55,8 +55,8 @@ def test_the_limit_that_applies_counts_in_v1(tmp_path: Path) -> None:
         "fs/cgroup/cpu/a/cpu.cfs_quota_us": "150000\n",
         "fs/cgroup/cpu/a/cpu.cfs_period_us": "200000\n",
     }
-    found = machine(tmp_path, V1, "4:memory:/a\n5:cpu:/a\n", files)
-    assert (3 * GIB, 0.75) == (memory_allowed(found), cpus_allowed(found))
+    fake = machine(tmp_path, V1, "4:memory:/a\n5:cpu:/a\n", files)
+    assert (3 * GIB, 0.75) == (memory_allowed(fake), cpus_allowed(fake))
 
 
 def test_the_numbers_that_mean_no_limit_in_v1_are_none(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_the_numbers_that_mean_no_limit_in_v1_are_none(tmp_path: Path) -> None:
         "fs/cgroup/cpu/a/cpu.cfs_quota_us": "-1\n",
         "fs/cgroup/cpu/a/cpu.cfs_period_us": "100000\n",
     }
-    found = machine(tmp_path, V1, "4:memory:/a\n5:cpu:/a\n", files)
-    assert (8 * GIB, float(cpu_count())) == (memory_allowed(found), cpus_allowed(found))
+    fake = machine(tmp_path, V1, "4:memory:/a\n5:cpu:/a\n", files)
+    assert (8 * GIB, float(cpu_count())) == (memory_allowed(fake), cpus_allowed(fake))
 
 
 def test_a_job_with_limits_of_its_own_is_allowed_no_more() -> None:

@@ -47,7 +47,7 @@ def old_engine(tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
-def test_an_engine_that_is_too_old_is_told(old_engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_too_old_is_reported(old_engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", old_engine)
     with pytest.raises(LaunchError, match=r"its API is too old\..* Upgrade Docker\."):
         connect("docker")
@@ -114,7 +114,7 @@ def test_a_remote_engine_is_shown_the_certificates_that_dockers_own_client_uses(
     monkeypatch.setenv("DOCKER_CERT_PATH", str(certificates))
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)  # the client would take these for the engine's
-    with pytest.raises(LaunchError, match="its API is too old"):  # so it was asked, and answered
+    with pytest.raises(LaunchError, match="its API is too old"):  # so it was queried, and answered
         connect("docker")
     server.shutdown()
     server.server_close()

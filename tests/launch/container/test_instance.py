@@ -30,8 +30,8 @@ def test_how_long_it_ran_is_what_its_engine_saw(
     assert seconds == running_seconds(state(started, finished))
 
 
-def test_it_did_not_start_before_it_was_asked_for_whatever_the_clock_of_its_engine() -> None:
-    asked_at = time.monotonic() - 0.5
-    assert asked_at == monotonic_start(state(time.time() - 30, None), asked_at)
-    assert asked_at < monotonic_start(state(time.time() - 0.2, None), asked_at) < time.monotonic()
-    assert asked_at < monotonic_start(state(time.time() + 30, None), asked_at) <= time.monotonic()
+def test_it_did_not_start_before_it_was_requested_whatever_the_clock_of_its_engine() -> None:
+    requested_at = time.monotonic() - 0.5
+    assert requested_at == monotonic_start(state(time.time() - 30, None), requested_at)
+    assert requested_at < monotonic_start(state(time.time() - 0.2, None), requested_at) < time.monotonic()
+    assert requested_at < monotonic_start(state(time.time() + 30, None), requested_at) <= time.monotonic()

@@ -28,8 +28,8 @@ PODMAN = "preparing container 130a1dc94e0a for attach: "
         (f"{PODMAN}crun: cgroups in hybrid mode not supported: OCI runtime error", LaunchError, "Podman: crun: "),
     ],
 )
-def test_a_program_that_cannot_be_run_is_told_apart_from_an_engine_that_cannot(
+def test_a_program_that_cannot_be_run_is_distinguished_from_an_engine_that_cannot(
     reason: str, kind: type[JobmeterError], words: str
 ) -> None:
-    told = start_refused(RequestRefused(f"Podman: {reason}", 500, reason), ["given", "to", "it"])
-    assert (kind, True) == (type(told), str(told).startswith(words)), told
+    error = start_refused(RequestRefused(f"Podman: {reason}", 500, reason), ["given", "to", "it"])
+    assert (kind, True) == (type(error), str(error).startswith(words)), error

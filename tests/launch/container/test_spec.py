@@ -67,7 +67,7 @@ def body(options: ContainerOptions, requirement: Requirement = NOTHING) -> dict[
     return create_body(options, ["x"], requirement=requirement, parent="/p", labels={"a": "b"}, stdin=False)
 
 
-def test_what_is_asked_for_is_a_limit_and_memory_has_no_swap_beyond_it() -> None:
+def test_a_request_is_a_limit_and_memory_has_no_swap_beyond_it() -> None:
     host = body(ContainerOptions("i"), Requirement(0.5, 1 << 30, 60))["HostConfig"]
     assert isinstance(host, dict)
     assert (500_000_000, 1 << 30, 1 << 30) == (host["NanoCpus"], host["Memory"], host["MemorySwap"])

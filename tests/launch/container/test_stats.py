@@ -56,7 +56,7 @@ DOCKER_ENDED: dict[str, Any] = {
     ],
     ids=["Docker, cgroup v1", "Docker, cgroup v2", "Podman"],
 )
-def test_an_answer_is_numbers_in_base_units_and_what_is_not_told_is_absent(
+def test_an_answer_is_numbers_in_base_units_and_what_is_not_reported_is_absent(
     answer: dict[str, Any], stats: ContainerStats
 ) -> None:
     assert stats == parse_stats(answer)

@@ -38,7 +38,7 @@ def test_frames_however_they_are_cut_come_out_whole_and_apart() -> None:
     assert not ends.closed.is_set()
 
 
-def test_a_reader_that_leaves_is_told_and_the_rest_is_taken_all_the_same() -> None:
+def test_a_reader_that_leaves_is_reported_and_the_rest_is_still_relayed() -> None:
     ends = Ends()
     os.close(ends.out)
     for _ in range(50):

@@ -33,7 +33,7 @@ def test_every_box_and_every_edge_is_drawn() -> None:
     ]
 
 
-def test_a_box_tells_its_name_what_it_asks_for_and_how_it_fared() -> None:
+def test_a_box_shows_its_name_its_request_and_its_outcome() -> None:
     assert ["prep", "4 cpus, 8 GiB", "completed"] == texts(box("prep", completed=1))
 
 

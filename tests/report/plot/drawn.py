@@ -9,5 +9,5 @@ from tests.runs import journal, windows
 
 
 def job(run_id: str = "aaaa1111", name: str = "train", megabytes: float = 1500.0, **row: Any) -> JobCurves:
-    known = {"id": run_id, "name": name, "started": "2026-01-31T12:00:00.000Z", "status": "completed", **row}
-    return job_curves(known, journal(windows(10, seconds=30.0, megabytes=megabytes)))
+    fields = {"id": run_id, "name": name, "started": "2026-01-31T12:00:00.000Z", "status": "completed", **row}
+    return job_curves(fields, journal(windows(10, seconds=30.0, megabytes=megabytes)))

@@ -21,7 +21,7 @@ def test_cpu_memory_and_processes_are_drawn_with_their_own_descriptions() -> Non
     assert 100 * 2**20 == memory.highest
 
 
-def test_what_was_asked_for_is_in_the_unit_of_the_curve() -> None:
+def test_the_request_is_in_the_unit_of_the_curve() -> None:
     job = job_curves(ROW, journal(windows()))
     assert [200.0, None, None] == [panel.requested for panel in job.panels]
 
@@ -160,7 +160,7 @@ def test_a_run_of_a_millisecond_is_drawn() -> None:
     assert ("time since the start (ms)", 0.001) == clock([job])[:2]
 
 
-def test_ids_are_cut_where_they_still_tell_runs_apart() -> None:
+def test_ids_are_cut_where_they_still_distinguish_runs() -> None:
     assert 4 == distinguishing_length(["abcdefgh"])
     assert 4 == distinguishing_length(["abcdefgh", "abcxefgh"])
     assert 8 == distinguishing_length(["slurm-17", "slurm-18"])

@@ -23,11 +23,11 @@ def test_an_index_that_another_process_closes_at_the_same_time_is_opened(
 
     def look_and_close(file: Any, **options: Any) -> os.stat_result:
         """The other process closes the index, and so removes its log, after this process looked at the log."""
-        found = look(file, **options)
+        state = look(file, **options)
         if file == log and not other.closed:
             other.close()
             other.engine.dispose()
-        return found
+        return state
 
     monkeypatch.setattr(os, "stat", look_and_close)
     mine = open_index(path)

@@ -69,7 +69,7 @@ def test_a_journal_that_was_deleted_takes_its_run_along(tmp_path: Path) -> None:
         assert (12,) == index.execute("select count(*) from job_resource_samples").fetchone()
 
 
-def test_a_run_whose_writer_lives_is_running_and_tells_what_it_used_so_far(tmp_path: Path) -> None:
+def test_a_run_whose_writer_lives_is_running_and_shows_what_it_used_so_far(tmp_path: Path) -> None:
     started(tmp_path, "aaa1", myself()).close()
     run = opened(tmp_path).record("aaa1")
     assert "running" == run["outcome"]["status"]
@@ -135,16 +135,18 @@ def test_an_empty_journal_is_a_run_that_begins(tmp_path: Path) -> None:
     assert (["aaa1"], {"aaa1", "bbb3"}) == (before, set(ids(opened(tmp_path))))
 
 
-def test_a_torn_line_of_a_lost_run_is_told_with_its_number_and_the_rest_kept(tmp_path: Path) -> None:
+def test_a_torn_line_of_a_lost_run_is_reported_with_its_number_and_the_rest_is_kept(tmp_path: Path) -> None:
     journal = started(tmp_path, "aaa1", {"pid": nobody()})
     journal.close()
     append(Path(journal.path), b"[5.0,1,", end=b"")
-    told: list[str] = []
-    assert "lost" == opened(tmp_path, told).record("aaa1")["outcome"]["status"]
-    assert [f"{journal.path}: line 7 cannot be read and was skipped (incomplete: its writer was stopped here)"] == told
+    warnings: list[str] = []
+    assert "lost" == opened(tmp_path, warnings).record("aaa1")["outcome"]["status"]
+    assert [
+        f"{journal.path}: line 7 cannot be read and was skipped (incomplete: its writer was stopped here)"
+    ] == warnings
 
 
-def test_a_line_that_is_just_being_written_is_not_told(tmp_path: Path) -> None:
+def test_a_line_that_is_just_being_written_is_not_reported(tmp_path: Path) -> None:
     journal = started(tmp_path, "aaa1", myself())
     append(Path(journal.path), b"[5.0,1,", end=b"")
     before = status(tmp_path, "aaa1")
@@ -156,48 +158,48 @@ def test_a_line_that_is_just_being_written_is_not_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"\xff\x00garbage", b"[1.5,1,", b'{"columns":5}', b'{"record":{"id":"aaa1","usa'])
-def test_a_corrupt_line_is_told_with_its_number_and_the_rest_kept(tmp_path: Path, line: bytes) -> None:
+def test_a_corrupt_line_is_reported_with_its_number_and_the_rest_is_kept(tmp_path: Path, line: bytes) -> None:
     kept(tmp_path, *five())
     path = journal_of(tmp_path, "aaa1")
     lines = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([*lines[:3], line, *lines[3:]]))
     (tmp_path / "index.db").unlink()
-    told: list[str] = []
-    store = opened(tmp_path, told)
+    warnings: list[str] = []
+    store = opened(tmp_path, warnings)
     assert 5 == len(ids(store))
     assert five()[0] == store.record("aaa1")
-    assert f"{path}: line 4 cannot be read and was skipped" == told[0]
+    assert f"{path}: line 4 cannot be read and was skipped" == warnings[0]
 
 
-def test_of_very_many_corrupt_lines_only_some_are_told_one_by_one(tmp_path: Path) -> None:
+def test_of_very_many_corrupt_lines_only_some_are_reported_one_by_one(tmp_path: Path) -> None:
     kept(tmp_path, five()[0])
     append(journal_of(tmp_path, "aaa1"), *[b"noise"] * 100)
     (tmp_path / "index.db").unlink()
-    told: list[str] = []
-    opened(tmp_path, told)
-    assert (6, f"{journal_of(tmp_path, 'aaa1')}: 95 more lines cannot be read") == (len(told), told[-1])
+    warnings: list[str] = []
+    opened(tmp_path, warnings)
+    assert (6, f"{journal_of(tmp_path, 'aaa1')}: 95 more lines cannot be read") == (len(warnings), warnings[-1])
 
 
 @pytest.mark.parametrize(
     "content", [b"noise\n", b"\x00" * 5000, b'{"schema":"jobmeter.journal/9","id":"x"}\n', b"[]\n", b"\n\n"]
 )
-def test_a_file_that_is_no_journal_is_told_once_and_never_hides_the_others(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_journal_is_reported_once_and_never_hides_the_others(tmp_path: Path, content: bytes) -> None:
     kept(tmp_path, *five())
     (tmp_path / "journal" / "bad.jsonl").write_bytes(content)
     then = time.time() - 7200
     os.utime(tmp_path / "journal" / "bad.jsonl", (then, then))
-    told: list[str] = []
-    assert 5 == len(ids(opened(tmp_path, told)))
-    assert (1, True) == (len(told), "bad.jsonl" in told[0])
+    warnings: list[str] = []
+    assert 5 == len(ids(opened(tmp_path, warnings)))
+    assert (1, True) == (len(warnings), "bad.jsonl" in warnings[0])
     assert 5 == len(ids(opened(tmp_path)))
 
 
-def test_a_journal_that_may_not_be_read_is_told_and_never_hides_the_others(tmp_path: Path) -> None:
+def test_a_journal_that_may_not_be_read_is_reported_and_never_hides_the_others(tmp_path: Path) -> None:
     kept(tmp_path, five()[0])
     (tmp_path / "journal" / "folder.jsonl").mkdir()
-    told: list[str] = []
-    assert ["aaa1"] == ids(opened(tmp_path, told))
-    assert [f"{tmp_path}/journal/folder.jsonl: Is a directory"] == told
+    warnings: list[str] = []
+    assert ["aaa1"] == ids(opened(tmp_path, warnings))
+    assert [f"{tmp_path}/journal/folder.jsonl: Is a directory"] == warnings
 
 
 def test_a_file_of_many_runs_that_overlap_gives_each_its_own_lines(tmp_path: Path) -> None:
@@ -231,15 +233,15 @@ def test_runs_that_are_added_to_a_file_of_a_living_writer_are_found(tmp_path: Pa
     file.close()
 
 
-def test_a_run_without_a_readable_header_in_a_file_of_many_is_told_and_the_rest_kept(tmp_path: Path) -> None:
+def test_a_run_without_a_readable_header_in_a_file_of_many_is_reported_and_the_rest_is_kept(tmp_path: Path) -> None:
     lines = [{"schema": SCHEMA, "shared": {}}]
     for run in five()[:3]:
         lines += [{"schema": SCHEMA, **header(run["id"])}, {"record": run}]
     path = one_file(tmp_path, "many", lines)
     path.write_bytes(path.read_bytes().replace(b'"id": "aab2", "name"', b'"id": "aab2, "name"', 1))
-    told: list[str] = []
-    assert ["bbb3", "aaa1"] == ids(opened(tmp_path, told))
-    assert [f"{path}: line 4 is not the header of a journal"] == told[:1]
+    warnings: list[str] = []
+    assert ["bbb3", "aaa1"] == ids(opened(tmp_path, warnings))
+    assert [f"{path}: line 4 is not the header of a journal"] == warnings[:1]
 
 
 def test_one_who_cannot_write_to_the_index_still_answers_with_all_runs(
@@ -250,10 +252,10 @@ def test_one_who_cannot_write_to_the_index_still_answers_with_all_runs(
     other = open_index(str(tmp_path / "index.db"))
     other.exec_driver_sql("BEGIN IMMEDIATE")
     journal_of(tmp_path, "bbb3").write_bytes(journal_of(tmp_path, "aaa1").read_bytes().replace(b"aaa1", b"bbb3"))
-    told: list[str] = []
-    assert {"aaa1", "bbb3"} == set(ids(opened(tmp_path, told)))
+    warnings: list[str] = []
+    assert {"aaa1", "bbb3"} == set(ids(opened(tmp_path, warnings)))
     reason = "another program holds its lock; this command makes an index in memory"
-    assert [f"{tmp_path}/index.db: {reason}"] == told
+    assert [f"{tmp_path}/index.db: {reason}"] == warnings
     other.exec_driver_sql("ROLLBACK")
     assert 2 == len(ids(opened(tmp_path)))
 
@@ -296,11 +298,11 @@ def test_files_that_are_read_in_processes_of_their_own_give_the_same_answers(
         monkeypatch.setattr(update, "WORTH_IT", worth_it)
         for name in ("index.db", "index.db-wal", "index.db-shm"):
             (tmp_path / name).unlink(missing_ok=True)
-        told: list[str] = []
-        rows = list(opened(tmp_path, told).runs(Selection(sort="id")))
-        answers.append((rows, sorted(told)))
-    (alone, told_alone), (together, told_together) = answers
+        warnings: list[str] = []
+        rows = list(opened(tmp_path, warnings).runs(Selection(sort="id")))
+        answers.append((rows, sorted(warnings)))
+    (alone, warnings_alone), (together, warnings_together) = answers
     assert 2100 == len(alone)
-    assert 3 == len(told_alone)
+    assert 3 == len(warnings_alone)
     assert {"late": "yes"} == next(row for row in alone if row["id"] == "run1007")["labels"]
-    assert (alone, told_alone) == (together, told_together)
+    assert (alone, warnings_alone) == (together, warnings_together)

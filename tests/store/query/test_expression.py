@@ -47,7 +47,7 @@ def test_an_expression_finds_the_runs_it_says(store: Store, where: str, expected
 
 
 @pytest.mark.parametrize(
-    ("where", "told", "place"),
+    ("where", "expected", "place"),
     [
         ("memory > 4", "there is no field 'memory'. Did you mean 'memory_peak'?", 0),
         ("memory_peak_bytes > 4x", "'4x' is not an amount of memory", 20),
@@ -72,11 +72,11 @@ def test_an_expression_finds_the_runs_it_says(store: Store, where: str, expected
         ("(" * 200 + "status = oom", "too many nested parentheses", 100),
     ],
 )
-def test_a_bad_expression_is_told_with_a_caret_under_the_place(where: str, told: str, place: int) -> None:
+def test_a_bad_expression_is_reported_with_a_caret_under_the_place(where: str, expected: str, place: int) -> None:
     with pytest.raises(UsageError) as refused:
         compile_expression(where)
     message, shown, caret = str(refused.value).split("\n")
-    assert message.startswith(f"--where: {told}")
+    assert message.startswith(f"--where: {expected}")
     assert (f"  {where}", f"  {' ' * place}^") == (shown, caret)
 
 

@@ -52,7 +52,7 @@ def test_cpus_are_rounded_up_to_hundredths(cpus: float, expected: str) -> None:
     assert expected == cpus_text(cpus)
 
 
-def test_nothing_is_written_smaller_than_asked_and_nothing_much_larger() -> None:
+def test_nothing_is_written_smaller_than_requested_and_nothing_much_larger() -> None:
     chance = random.Random(4)
     memories = ["8g", "8GiB", "512m", "1.5 GB", "77", "4k", "2T", "9PiB"]
     durations = [

@@ -200,7 +200,7 @@ def test_kdl_keeps_its_comments_and_layout(tmp_path: Path) -> None:
     ]
 
 
-def test_a_step_that_the_spec_does_not_have_is_told(tmp_path: Path) -> None:
+def test_a_step_that_the_spec_does_not_have_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no job 'aa'\. Did you mean 'a'\?"):
         rewrite_requirements(write(tmp_path, SHARED), {"aa": Requirement(1)})
 
@@ -219,7 +219,7 @@ def test_a_spec_is_written_whole_with_its_mode_and_through_its_link(tmp_path: Pa
     assert sorted(file.name for file in tmp_path.iterdir()) == ["link.yaml", "spec.yaml"]
 
 
-def test_a_spec_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_spec_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written: No such file or directory"):
         write_spec(str(tmp_path / "none" / "spec.yaml"), "x")
 
@@ -272,7 +272,7 @@ def comments_of(text: str) -> list[str]:
     return sorted(line.partition("#")[2] for line in text.splitlines() if "#" in line)
 
 
-def test_whatever_the_layout_the_new_text_asks_for_enough_and_keeps_every_comment(tmp_path: Path) -> None:
+def test_whatever_the_layout_the_new_text_requests_enough_and_keeps_every_comment(tmp_path: Path) -> None:
     for seed in range(300):
         chance = random.Random(seed)
         text, names = random_spec(chance)
@@ -291,8 +291,8 @@ def test_whatever_the_layout_the_new_text_asks_for_enough_and_keeps_every_commen
         write_spec(path, new)
 
         for job in load_plan(path).jobs:
-            for asks, size in zip(job.requirement, sizes.get(job.name, Requirement())):
-                assert size is None or (asks is not None and asks >= size), (seed, job.name)
+            for requested, size in zip(job.requirement, sizes.get(job.name, Requirement())):
+                assert size is None or (requested is not None and requested >= size), (seed, job.name)
         assert comments_of(text) == comments_of(new), seed
         assert ("\r\n" in new) == ("\r\n" in text)
         assert new.count("\n") == new.count("\r\n") or "\r\n" not in text
