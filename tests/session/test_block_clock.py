@@ -13,7 +13,10 @@ from jobmeter.session.block_clock import BlockClock, _Reading
 class WithReadings(BlockClock):
     """Two tasks in turns: at the end its thread has 0.3 s, and the events have what a hypervisor took, too."""
 
-    readings = (_Reading(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), _Reading(0.3001, 0.3, 0.0, 0.33, 0.33, 0.0))
+    readings: tuple[_Reading, ...] = (
+        _Reading(0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        _Reading(0.3001, 0.3, 0.0, 0.33, 0.33, 0.0),
+    )
     looks = 0
 
     def _read(self) -> _Reading:
@@ -48,6 +51,24 @@ class OfAThreadThatEnded(BesideOthers):
     readings = (BesideOthers.readings[0], _Reading(0.3, None, 0.0, 0.36, 0.36, 0.0))
 
 
+class RunsWhileItIsRead(WithReadings):
+    """Its thread has 0.4 s. Another thread begins a block and reads; between two events this one runs for 10 ms."""
+
+    readings = (
+        BesideOthers.readings[0],
+        _Reading(1.2, 0.2, 0.0, 0.2, 0.21, 0.0),
+        _Reading(2.4, 0.4, 0.0, 0.4, 0.4, 0.0),
+    )
+
+
+def test_a_thread_that_runs_while_another_reads_its_events_has_started_nothing() -> None:
+    clock = RunsWhileItIsRead(Meter(), alone=False, stepped=False)
+    clock.settle(alone=False)
+    clock.settle(alone=False)
+    cpu = clock.so_far(children=False, foreign_child_reaped=False, interleaved=False)
+    assert ("exact", 0.4) == (cpu.quality, cpu.seconds)
+
+
 @pytest.mark.parametrize(
     ("kind", "seconds"), [(BesideOthers, 0.3), (WithAThreadOfItsOwn, 0.5), (OfAThreadThatEnded, 0.3)]
 )
@@ -77,3 +98,24 @@ def test_the_sampling_thread_may_run_while_clocks_are_read() -> None:
     after = time.process_time()
     assert before - 0.024 <= clock._first.process <= after - 0.024
     clock.close()
+
+
+class Counter:
+    """An event of which the first values are given; at the last it stays."""
+
+    def __init__(self, *values: int) -> None:
+        self._values = list(values)
+
+    def read(self) -> int:
+        return self._values.pop(0) if len(self._values) > 1 else self._values[0]
+
+    def close(self) -> None:
+        pass
+
+
+def test_two_events_of_a_thread_that_runs_meanwhile_are_read_at_one_moment() -> None:
+    clock = BlockClock(Meter(), alone=False, stepped=False)
+    clock.close()
+    clock._event = Counter(7_000_000, 12_000_000)  # type: ignore[assignment]
+    clock._own_event = Counter(7_000_000, 12_000_000)  # type: ignore[assignment]
+    assert (0.012, 0.012) == clock._event_seconds()

@@ -33,7 +33,7 @@ _NOISE, _NOISE_SECONDS = 0.01, 0.0005
 _AGREE = 1.03
 """Two counts of CPU time agree when they are within this ratio."""
 _SAME_MOMENT = 0.0002
-"""Seconds that the sampling thread may use between two readings of its clock that count as of one moment."""
+"""Seconds that a thread may use between two readings of its clock, or event, that count as of one moment."""
 _ALONE, _ALONE_SECONDS = 0.02, 0.002
 """CPU time, as a share and in seconds, that a process may use outside a block which counts as the whole process."""
 
@@ -107,16 +107,20 @@ class BlockClock:
 
     def settle(self, *, alone: bool) -> None:
         """Add the CPU time used since the last call. `alone`: whether no other thread has an open block from now on."""
+        had_own_event = self._own_event is not None
+        if not alone:
+            self._open_own_event()
         now, last = self._read(), self._last
         process = max(now.process - last.process, 0.0)
         self._process += process
         thread = max(now.thread - last.thread, 0.0) if now.thread is not None and last.thread is not None else None
         event = max(now.event - last.event, 0.0)
-        own_event = now.own_event - last.own_event if self._own_event is not None else None
+        own_event = now.own_event - last.own_event if had_own_event else None
         # A thread that has ended has no clock any more. It used no more than the whole process.
         after_its_end = event if own_event is None else min(own_event, process)
         in_thread = after_its_end if thread is None else thread
-        started = max(event - (in_thread if own_event is None else own_event), 0.0)
+        # Less than nothing if the thread ran between the readings of its two events: the next call has that much more.
+        started = event - (in_thread if own_event is None else own_event)
         self._thread += in_thread
         if self._stepped:
             self._started += started
@@ -133,8 +137,6 @@ class BlockClock:
         self.alone = alone
         self._ever_beside = self._ever_beside or not alone
         self._last = now
-        if not alone:
-            self._open_own_event()
 
     def enter_step(self) -> None:
         self._step_began = time.thread_time()
@@ -212,14 +214,22 @@ class BlockClock:
 
     def _read(self) -> _Reading:
         self.children = children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return _Reading(
-            self._process_seconds(),
-            self._thread_seconds(),
-            children.ru_utime + children.ru_stime,
-            self._event.read() / 1e9 if self._event is not None else 0.0,
-            self._own_event.read() / 1e9 if self._own_event is not None else 0.0,
-            self._events.read() / 1e9 if self._events is not None else 0.0,
-        )
+        process, thread = self._process_seconds(), self._thread_seconds()
+        event, own_event = self._event_seconds()
+        events = self._events.read() / 1e9 if self._events is not None else 0.0
+        return _Reading(process, thread, children.ru_utime + children.ru_stime, event, own_event, events)
+
+    def _event_seconds(self) -> tuple[float, float]:
+        """CPU time of the thread and what it started, and of the thread alone, which may run while both are read."""
+        if self._event is None:
+            return 0.0, 0.0
+        if self._own_event is None:
+            return self._event.read() / 1e9, 0.0
+        for _ in range(3):
+            own, event = self._own_event.read(), self._event.read()
+            if self._own_event.read() - own < _SAME_MOMENT * 1e9:
+                break
+        return event / 1e9, own / 1e9
 
     def _process_seconds(self) -> float:
         """CPU time of this process without the sampling thread, which may run while both clocks are read."""
