@@ -23,6 +23,7 @@ check: $(VENV)/installed-for-tests lint
 FAILED_ONCE := $(BIN)/pytest -n 1 --dist loadgroup --last-failed --last-failed-no-failures none
 test: $(VENV)/installed-for-tests lint docs
 	@rm -f .pytest_cache/v/cache/lastfailed
+	@$(BIN)/python -m compileall -q src # tests start thousands of programs: none compiles what it imports
 	$(BIN)/pytest -n 4 --dist loadgroup -m 'not alone' $(PYTEST_OPTIONS) || { echo 'UNSTEADY if it passes now:'; $(FAILED_ONCE); }
 	$(BIN)/pytest -m alone $(PYTEST_OPTIONS)
 

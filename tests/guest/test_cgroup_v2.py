@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobmeter.analyse.headline import TICK
 from tests.guest.conftest import Scenario
 
 pytestmark = pytest.mark.guest
@@ -60,9 +61,13 @@ def test_the_headline_is_the_peak_of_the_group_or_of_a_process_that_maps_files_o
 @pytest.mark.parametrize("name", GROUPED)
 def test_cpu_time_of_the_group_agrees_with_what_wait4_says(scenario: Scenario, name: str) -> None:
     record = scenario(name)["record"]
-    assert record["usage"]["cpu_seconds"]["from"] == "cgroup_cpu_seconds"
-    assert record["usage"]["cpu_seconds"]["value"] >= 0.5
-    assert total(record, "cgroup_cpu_seconds") == pytest.approx(total(record, "rusage_cpu_seconds"), rel=0.2, abs=0.1)
+    counted, figure = total(record, "cgroup_cpu_seconds"), record["usage"]["cpu_seconds"]
+    assert counted >= 0.5
+    assert counted == pytest.approx(total(record, "rusage_cpu_seconds"), rel=0.2, abs=0.1)
+    # While the machine of an emulated CPU does not run it, time passes that the guest counts for the process there, and
+    # sources that are read later have it: then one of these is the headline.
+    is_headline = (figure["from"], figure["quality"]) == ("cgroup_cpu_seconds", "exact")
+    assert is_headline or figure["value"] > counted + TICK, record["measurements"]
 
 
 @pytest.mark.parametrize(("name", "processes"), [("burst", 1), ("readers", 5)])
@@ -146,9 +151,10 @@ def test_without_a_group_and_without_perf_the_group_around_the_job_shows_that_no
     scenario: Scenario,
 ) -> None:
     record = scenario("not_delegated_without_perf")["record"]
-    assert total(record, "cgroup_outer_cpu_seconds") == pytest.approx(total(record, "rusage_cpu_seconds"), rel=0.1)
-    figure = record["usage"]["cpu_seconds"]
-    assert (figure["from"], figure["quality"]) == ("rusage_cpu_seconds", "exact"), record["measurements"]
+    around, figure = total(record, "cgroup_outer_cpu_seconds"), record["usage"]["cpu_seconds"]
+    assert around == pytest.approx(total(record, "rusage_cpu_seconds"), rel=0.1)
+    is_all = abs(around - figure["value"]) <= 0.015 * figure["value"]  # else the host kept an emulated CPU waiting
+    assert figure["quality"] == "exact" or not is_all, record["measurements"]
 
 
 def test_the_root_group_counts_by_ticks_and_bounds_nothing(scenario: Scenario) -> None:
