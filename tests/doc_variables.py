@@ -9,12 +9,16 @@ from pathlib import Path
 
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _NAME_OF_ONE_WORD = re.compile(r"[A-Z][A-Z0-9]+")
+_QUOTED_NAME = re.compile(rf"""["']{_NAME.pattern}["']""")
+_ENVIRONMENT = re.compile("environ|getenv")
 
 
-def trees(folder: Path) -> Iterator[ast.AST]:
-    """The syntax tree of every module of a folder."""
+def trees(folder: Path, containing: re.Pattern[str]) -> Iterator[ast.AST]:
+    """The syntax tree of every module of a folder that contains this: to parse all of them takes half a minute."""
     for path in sorted(folder.rglob("*.py")):
-        yield ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if containing.search(text):
+            yield ast.parse(text)
 
 
 def possible_variables(folder: Path) -> set[str]:
@@ -23,18 +27,20 @@ def possible_variables(folder: Path) -> set[str]:
     Names reach the environment through constants, parameters and other modules. So each text of capitals with an
     underscore counts; one without an underscore counts if it is the key of something called an environment.
     """
-    names = {text for tree in trees(folder) for node in ast.walk(tree) for text in texts(node) if _NAME.fullmatch(text)}
+    nodes = (node for tree in trees(folder, _QUOTED_NAME) for node in ast.walk(tree))
+    names = {text for node in nodes for text in texts(node) if _NAME.fullmatch(text)}
     return names | {name for name in environment_keys(folder) if _NAME_OF_ONE_WORD.fullmatch(name)}
 
 
 def environment_keys(folder: Path) -> set[str]:
     """Texts that are keys of an environment: `environ["X"]`, `environ.get("X")`, `"X" in environ`, `getenv("X")`."""
-    return {key for tree in trees(folder) for node in ast.walk(tree) for key in _keys(node)}
+    return {key for tree in trees(folder, _ENVIRONMENT) for node in ast.walk(tree) for key in _keys(node)}
 
 
 def dictionary_keys(folder: Path) -> set[str]:
     """The texts that are keys of a dictionary that is written out."""
-    dictionaries = (node for tree in trees(folder) for node in ast.walk(tree) if isinstance(node, ast.Dict))
+    nodes = (node for tree in trees(folder, _QUOTED_NAME) for node in ast.walk(tree))
+    dictionaries = (node for node in nodes if isinstance(node, ast.Dict))
     return {text for node in dictionaries for key in node.keys if key is not None for text in texts(key)}
 
 

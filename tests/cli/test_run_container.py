@@ -87,6 +87,7 @@ def test_bytes_of_the_last_moment_are_counted(engine: Engine) -> None:
     assert 0 == process.returncode, stderr
     (journal,) = stored(process).glob("journal/*.jsonl")
     record = json.loads(journal.read_text().splitlines()[-1])["record"]
+    assert "netns_rx_bytes" in record["measurements"], record["provenance"]
     assert int(stdout) <= record["measurements"]["netns_rx_bytes"]["total"] < 1_010_000
 
 
