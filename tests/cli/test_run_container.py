@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ import pytest
 from tests.container_engines import IMAGE, PYTHON, WITH_PYTHON, Engine
 from tests.network import CLIENT, MB, server, wired
 from tests.running import NOBODY, command_line, jobmeter, readable_copy, workplace
-from tests.waiting import LONG
+from tests.waiting import LONG, wait_for
 
 MIB = 1 << 20
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -80,8 +81,7 @@ def test_bytes_of_the_last_moment_are_counted(engine: Engine) -> None:
         "busybox awk '/eth0:/ { print $2 }' /proc/net/dev"
     )
     process = running(engine, "/bin/sh", "-c", body)
-    (name,) = engine.containers()
-    with wired(engine.inspect(name)["State"]["Pid"]) as wire:
+    with wired(metered_network(engine, process)) as wire:
         wire.send(1000)
         stdout, stderr = process.communicate(timeout=LONG)
     assert 0 == process.returncode, stderr
@@ -98,8 +98,7 @@ def test_a_hundred_megabytes_each_way_of_a_container_that_ends_with_the_last_of_
     )
     options = [*WITH_PYTHON, f"--mount={folder}:/gate", "--interval", "10s"]
     process = running(engine, PYTHON, "-c", waiting + CLIENT, options=options)
-    (name,) = engine.containers()
-    with wired(engine.inspect(name)["State"]["Pid"]) as wire:
+    with wired(metered_network(engine, process)) as wire:
         wire.number()
         with server(wire.our_address) as port:
             Path(folder, "new").write_text(f"{wire.our_address} {port} 0")
@@ -294,6 +293,21 @@ def running(engine: Engine, *command: str, options: Sequence[str] = ()) -> subpr
         assert process.poll() is None
         time.sleep(0.05)
     return process
+
+
+def metered_network(engine: Engine, process: subprocess.Popen[str]) -> int:
+    """The first process of the only container, once jobmeter has opened the network of the container."""
+    (name,) = engine.containers()
+    pid = int(engine.inspect(name)["State"]["Pid"])
+    network, descriptors = os.stat(f"/proc/{pid}/ns/net"), Path(f"/proc/{process.pid}/fd")
+
+    def is_open() -> bool:
+        with contextlib.suppress(OSError):  # a descriptor that is closed meanwhile
+            return any(os.path.samestat(network, each.stat()) for each in descriptors.iterdir())
+        return False
+
+    wait_for(is_open, "jobmeter has opened the network of the container")
+    return pid
 
 
 def stored(process: subprocess.Popen[str]) -> Path:
