@@ -9,8 +9,8 @@ from typing import Any
 from tests.guest.image import Image
 from tests.guest.inside import BEGIN, END
 
-LIMIT = 300.0
-"""Seconds from power on to power off; it takes about 60."""
+LIMIT = 540.0
+"""Seconds from power on to power off; it takes about 60, and 220 were seen beside the other tests."""
 
 # Emulated even where there is /dev/kvm: qemu aborts where that is there in part, as in nested machines.
 MACHINE = (
