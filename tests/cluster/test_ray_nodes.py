@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.watching import driver, finding, kinds, node_of, watched
 from tests.parts import need_module
-from tests.ray_cluster import RayCluster
+from tests.ray_cluster import SOURCE, RayCluster
 from tests.waiting import LONG, wait_for
 
 
@@ -27,10 +30,12 @@ def ray_cluster() -> Iterator[RayCluster]:
         cluster.close()
 
 
-def jobmeter(cluster: RayCluster | None, *words: str) -> subprocess.CompletedProcess[str]:
+def jobmeter(
+    cluster: RayCluster | None, *words: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "jobmeter", "cluster", *words],
-        env=dict(os.environ) if cluster is None else cluster.environment(),
+        env=env or (os.environ if cluster is None else cluster.environment()),
         capture_output=True, text=True, check=False, timeout=LONG,
     )  # fmt: skip
 
@@ -158,12 +163,32 @@ assert 2 <= polled.report()["samples"] <= 3
     assert 1 == len(list((tmp_path / "cluster").iterdir()))
 
 
-def test_a_cluster_that_dies_is_one_line_and_what_was_seen_is_reported() -> None:
+def kill_head_while_it_is_read(cluster: RayCluster) -> None:
+    """Ray waits for such a head for a minute, and then ends its own process."""
+    (head,) = _heads(cluster)
+    os.kill(head, signal.SIGSTOP)
+    time.sleep(2.0)  # no sample comes any more: a request waits for the head
+    os.kill(head, signal.SIGKILL)
+
+
+def _heads(cluster: RayCluster) -> list[int]:
+    """The processes that are the head of the cluster."""
+    heads = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            words = entry.read_text().split("\0")
+            if words[0].endswith("gcs_server") and any(cluster.folder in word for word in words):
+                heads.append(int(entry.parent.name))
+    return heads
+
+
+@pytest.mark.parametrize("end", [RayCluster.close, kill_head_while_it_is_read])
+def test_a_cluster_that_dies_is_one_line_and_what_was_seen_is_reported(end: Callable[[RayCluster], None]) -> None:
     cluster = RayCluster(num_cpus=1)
     try:
         with watched(cluster) as watch:
             watch.wait_for_seconds(1.0)
-            cluster.close()
+            end(cluster)
             report = watch.report(exit_code=125)
     finally:
         cluster.close()
@@ -187,14 +212,10 @@ def test_no_cluster_at_the_address_is_one_line(listens: bool, tmp_path: Path) ->
 
 
 def test_another_version_of_ray_is_one_line(ray_cluster: RayCluster, tmp_path: Path) -> None:
-    words = ["cluster", "--address", ray_cluster.address, "--store", str(tmp_path)]
-    program = (
-        "import os, ray, sys; ray.__version__ = '2.0.1'\n"
-        f"from jobmeter.cli.main import main\ncode = main({words!r}); sys.stdout.flush(); os._exit(code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=ray_cluster.environment(), capture_output=True, text=True, check=False
-    )
+    (tmp_path / "sitecustomize.py").write_text("import ray; ray.__version__ = '2.0.1'")
+    settings = ray_cluster.environment()
+    settings["PYTHONPATH"] += f":{tmp_path}"
+    done = jobmeter(None, "--address", ray_cluster.address, "--store", str(tmp_path / "store"), env=settings)
     assert (125, "") == (done.returncode, done.stdout)
     assert 1 == done.stderr.count("\n")
     assert done.stderr.startswith(f"jobmeter: the cluster at {ray_cluster.address} runs Ray ")
@@ -202,11 +223,9 @@ def test_another_version_of_ray_is_one_line(ray_cluster: RayCluster, tmp_path: P
 
 
 def test_ray_that_is_not_installed_is_one_line(tmp_path: Path) -> None:
-    program = (
-        "import sys; sys.modules['ray'] = None\n"
-        "from jobmeter.cli.main import main; sys.exit(main(['cluster', '--engine', 'ray', '--store', sys.argv[1]]))"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    (tmp_path / "ray.py").write_text("raise ModuleNotFoundError('gone')")
+    settings = {**os.environ, "PYTHONPATH": f"{SOURCE}:{tmp_path}"}
+    done = jobmeter(None, "--engine", "ray", "--store", str(tmp_path), env=settings)
     assert (125, "jobmeter: Ray is not installed. To install it: pip install 'jobmeter[ray]'\n") == (
         done.returncode,
         done.stderr,

@@ -78,13 +78,11 @@ def main(arguments: list[str]) -> int:
         store=store,
         warn=warn,
     )
-    # Ray prints events of its nodes on stdout; they are reported here in another way.
-    with open(os.devnull, "w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
-        monitor.start()
-        try:
-            code = _watch(monitor, options)
-        finally:
-            monitor.stop()
+    monitor.start()
+    try:
+        code = _watch(monitor, options)
+    finally:
+        monitor.stop()
     _write_files(monitor, options)
     _print(monitor.report(), options)
     return code

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 SOURCES = {
     "local": "jobmeter.cluster.local:LocalSource",
-    "ray": "jobmeter.cluster.ray_source:RaySource",
+    "ray": "jobmeter.cluster.ray_process:ray_source",
 }
-"""The engines whose cluster can be watched, and the class that reads it."""
+"""The engines whose cluster can be watched, and the class, or function, that gives what reads it."""
 
 
 def load_source(engine: str, address: str | None, store: str, warn: Callable[[str], None]) -> ClusterSource:

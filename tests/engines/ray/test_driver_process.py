@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -84,3 +85,17 @@ def test_an_answer_that_cannot_be_read_refuses_the_request(tmp_path: Path, monke
     with pytest.raises(LaunchError, match=r"cannot be read: UnpicklingError"):
         driver.request("connect")
     driver.close()
+
+
+def test_a_wait_for_an_answer_ends_with_what_is_raised_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "silent.py").write_text("import time; time.sleep(1000)")
+    driver = DriverProcess(str(tmp_path / "silent.py"))
+
+    def refuse() -> None:
+        raise LaunchError("the head is gone")
+
+    with pytest.raises(LaunchError, match="the head is gone"):
+        driver.request("read", meanwhile=refuse)
+    driver.kill()
+    driver.close()
+    assert driver._process.returncode == -signal.SIGKILL

@@ -21,15 +21,20 @@ _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.py")
 _LAST_LINES = 20
 _END = 10.0
 """Seconds that the driver may take to end after `close`."""
+_MEANWHILE = 1.0
+"""Seconds between two calls of `meanwhile`."""
 
 
 class DriverProcess:
     """Starts the driver. Any thread may `request` and `send`; events come in a separate thread."""
 
-    def __init__(self) -> None:
-        """Raises LaunchError if there are too few processes, descriptors or threads left."""
+    def __init__(self, program: str | None = None) -> None:
+        """`program` is what runs: by default the driver of the engine.
+
+        Raises LaunchError if there are too few processes, descriptors or threads left.
+        """
         try:
-            self._socket, self._connection, self._process = _start()
+            self._socket, self._connection, self._process = _start(program or _PROGRAM)
         except OSError as error:
             raise LaunchError(f"the driver of Ray cannot be started: {error.strerror or error}") from None
         self._answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
@@ -50,11 +55,20 @@ class DriverProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, given)
             weakref.finalize(self, _end, self._socket, self._process)
 
-    def request(self, kind: str, *arguments: Any) -> Any:
-        """Send a request, and return the driver's answer. Raises LaunchError if the driver refuses, or is gone."""
+    def request(self, kind: str, *arguments: Any, meanwhile: Callable[[], None] | None = None) -> Any:
+        """Send a request, and return the driver's answer. Raises LaunchError if the driver refuses, or is gone.
+
+        `meanwhile` is called from time to time until the answer comes; what it raises ends the wait.
+        """
         with self._requesting:
             self.send(kind, *arguments)
-            says, value = self._answers.get()
+            while True:
+                try:
+                    says, value = self._answers.get(timeout=None if meanwhile is None else _MEANWHILE)
+                    break
+                except queue.Empty:
+                    assert meanwhile is not None
+                    meanwhile()
         if says == "refused":
             raise LaunchError(value)
         return value
@@ -67,6 +81,10 @@ class DriverProcess:
     def report_to(self, on_event: Callable[..., None]) -> None:
         """Call `on_event` with the fields of each event. The last event is `gone`, unless `close` was called."""
         self._on_event = on_event
+
+    def kill(self) -> None:
+        """End the process at once, for one that waits for a cluster which is gone."""
+        self._process.kill()
 
     def close(self) -> None:
         self._is_closed = True
@@ -103,7 +121,7 @@ class DriverProcess:
         return says.rpartition(": ")[2][:200]
 
 
-def _start() -> tuple[socket.socket, Any, subprocess.Popen[bytes]]:
+def _start(program: str) -> tuple[socket.socket, Any, subprocess.Popen[bytes]]:
     """Our end of a socket, a connection through it, and the driver at its other end.
 
     Raises OSError if the driver cannot be started; then nothing is left open.
@@ -116,7 +134,7 @@ def _start() -> tuple[socket.socket, Any, subprocess.Popen[bytes]]:
         connection = Connection(os.dup(ours.fileno()))
         on_failure.callback(connection.close)
         process = subprocess.Popen(
-            [sys.executable, _PROGRAM, str(theirs.fileno())],
+            [sys.executable, program, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
