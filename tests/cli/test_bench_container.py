@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 def test_every_run_is_in_a_container_of_its_own(docker: Engine) -> None:
     done = docker.jobmeter(
-        "bench", "--runs", "2", "--param", "n=1,2", "--container", IMAGE, "--engine", "docker", "--network", "none",
+        "bench", "--runs", "2", "--param", "n=1,30", "--container", IMAGE, "--engine", "docker", "--network", "none",
         "--json", "--", "/bin/busybox", "sh", "-c", "i=0; while [ $i -lt {n}0000 ]; do i=$((i+1)); done",
     )  # fmt: skip
     assert 0 == done.returncode, done.stderr
