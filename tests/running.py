@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import importlib.metadata
@@ -81,6 +82,7 @@ def assert_cpu_time(record: Mapping[str, Any], truth: float) -> None:
 def readable_copy() -> str:
     """A copy of the package and the loads that every user may read."""
     folder = tempfile.mkdtemp(prefix="jobmeter-tests-")
+    atexit.register(_remove, folder, os.getpid())
     os.chmod(folder, 0o755)
     for name in ("src", "benchmarks"):
         shutil.copytree(f"{ROOT}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("__pycache__"))
@@ -88,6 +90,11 @@ def readable_copy() -> str:
     subprocess.run([interpreter(), "-m", "compileall", "-q", f"{folder}/src"], check=True)
     subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
     return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not a process that a test forked
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache
