@@ -56,9 +56,10 @@ class Sampler:
         counters that are read often.
         """
         cpu = memory = processes = None
-        if self._counter is not None:
-            since, before = counters.get(self._counter_key, _NEVER)
-            used, lasted = before + values[self._counter], seconds - since
+        counter, key = self._counter, self._counter_key
+        if counter is not None:
+            since, before = counters.get(key, _NEVER)
+            used, lasted = before + values[counter], seconds - since
             if self._other is not None:
                 # Both cover the same time only if both were in the window before.
                 since_other, before = counters.get(self._other_key, _NEVER)
@@ -67,9 +68,9 @@ class Sampler:
                 used = other if other > used * _MORE + _TICK else used
             if lasted >= _SHORTEST or lasted == seconds > 0:
                 cpu = round(100 * used / lasted, 2)
-                counters[self._counter_key] = (seconds, 0.0)
+                counters[key] = (seconds, 0.0)
             else:
-                counters[self._counter_key] = (since, used)
+                counters[key] = (since, used)
         elif self._percent is not None:
             cpu = level(values[self._percent])[1]
         if self._memory is not None:

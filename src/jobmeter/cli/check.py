@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +14,7 @@ from jobmeter.cli.shared.output import print_line, warn
 from jobmeter.cli.shared.sentences import print_sentences
 from jobmeter.cli.shared.spec_edits import add_fix_options, check_it_is_theirs, plan_to_fix, print_rewritten, rewrite
 from jobmeter.errors import UsageError
+from jobmeter.garbage import no_collection
 from jobmeter.settings import positive_whole_number, resolve
 
 if TYPE_CHECKING:
@@ -63,15 +63,11 @@ def main(arguments: list[str]) -> int:
 
     store = open_store(resolve("store", options.store), warn)
     names = options.names or ([plan.name] if plan else [])
-    # Tens of thousands of rows without reference cycles: collecting garbage would take longer than all the rest.
-    gc.disable()
-    try:
+    with no_collection():  # of tens of thousands of rows, which would take longer than all the rest
         chosen = subject(store, names, selection(options), options.run_id)
         runs = runs_to_check(store, chosen.condition, everything=options.all)
         current = current_requests(store.location, runs.rows)
         checked = check(runs.rows, options.min_over, everything=options.all, current=current)
-    finally:
-        gc.enable()
     if plan:
         check_it_is_theirs(plan, runs.rows)
     rewritten = _fix(store, plan, chosen, checked, diff=options.diff) if plan else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 from jobmeter.cli.shared.factors import configured_factors
@@ -10,6 +9,7 @@ from jobmeter.cli.shared.filters import add_filter_options, selection
 from jobmeter.cli.shared.options import Parser, add_store_option
 from jobmeter.cli.shared.output import print_json, warn
 from jobmeter.exchange.csv_writer import CsvWriter
+from jobmeter.garbage import no_collection
 from jobmeter.settings import resolve
 from jobmeter.terminal import data_output
 
@@ -38,12 +38,8 @@ def main(arguments: list[str]) -> int:
     from jobmeter.store.query.statistics import statistics
 
     store = open_store(resolve("store", options.store), warn)
-    # Millions of rows without reference cycles: collecting garbage would take longer than all the rest.
-    gc.disable()
-    try:
+    with no_collection():  # of millions of rows, which would take longer than all the rest
         groups = statistics(store, chosen, options.by)
-    finally:
-        gc.enable()
     by = options.by or "name"
     factors = configured_factors()
     total = together([group.totals for group in groups])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, Union
 
 from jobmeter.record.field_types import allowed_terms, field_types, keywords_of
@@ -28,7 +28,7 @@ def compile_check(
     If the expression does not pass an object, for example because it has unknown fields, `explain` decides. `check_of`
     returns the check of a type, for types that the expression cannot test.
     """
-    names = {"explain": explain, "text": check_of(str), "NOTHING": {}, "itemgetter": operator.itemgetter}
+    names = {"explain": explain, "text": check_of(str), "NOTHING": {}}
     source = _Source(names, check_of, all_fields)
     test = source.object_test("o", fields, required)
     lines = [
@@ -104,27 +104,33 @@ class _Source:
         if len(required) < len(fields) or self._is_nested(fields):
             return "not any(map(check_each, i))"
         shape = [f"set(map(type, i)) == {{dict}} and set(map(len, i)) == {{{len(fields)}}}"] * self._all_fields
-        tests = [self._column_test(hint, f"list(map(itemgetter({name!r}), i))") for name, hint in fields.items()]
-        return " and ".join([*shape, *tests])
+        columns = {name: f"map({self._constant(itemgetter(name))}, i)" for name in fields}
+        return " and ".join([*shape, *(self._column_test(hint, columns[name]) for name, hint in fields.items())])
 
     def _column_test(self, hint: Any, values: str) -> str:
-        """The test of a list of texts, terms or numbers. If in doubt, they do not pass."""
+        """The test of many texts, terms or numbers: `values` is an iterator. If in doubt, they do not pass."""
         plain, *notes = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else (hint,)
         keywords = keywords_of(notes)
         if terms := allowed_terms(plain, notes):
-            return f"set({values}) <= {set(terms)!r}"
+            return f"{self._constant(frozenset(terms))}.issuperset({values})"
         v = self._new_variable()
         if plain is str:
-            return f'"".join({v} := {values}).isascii(){f" and all({v})" * bool(keywords)}'
+            return f'"".join({v} := list({values})).isascii(){f" and all({v})" * bool(keywords)}'
         # If no number is below 0, none is larger than the sum. A sum with NaN is not below any number.
         numbers = f" and set(map(type, {v})) <= {{int, float}}" * self._all_fields
-        return f"min({v} := {values}) >= 0 and sum({v}) <= {keywords.get('maximum', LARGEST)!r}{numbers}"
+        return f"min({v} := list({values})) >= 0 and sum({v}) <= {keywords.get('maximum', LARGEST)!r}{numbers}"
 
     def _is_nested(self, fields: Mapping[str, Any]) -> bool:
         return not all((typing.get_args(hint) or (hint,))[0] in (str, float) for hint in fields.values())
 
     def _typed_dict_test(self, variable: str, cls: Any) -> str:
         return self.object_test(variable, field_types(cls), frozenset(cls.__required_keys__))
+
+    def _constant(self, value: Any) -> str:
+        """A name for a value that need not be made again for each object."""
+        name = f"constant_{len(self.names)}"
+        self.names[name] = value
+        return name
 
     def _new_variable(self) -> str:
         self._count += 1

@@ -18,8 +18,8 @@ from jobmeter.model import Status
 from jobmeter.record.read import identity_of
 from jobmeter.record.validate import check_record
 from jobmeter.store.index.database import remove_file
-from jobmeter.store.index.extract import labels_text
 from jobmeter.store.index.index import Index, lacks_space
+from jobmeter.store.index.quick_json import column_text
 from jobmeter.store.index.row_writer import forget_runs
 from jobmeter.store.index.tables import OPEN, job_metadata, journal_files
 
@@ -96,7 +96,7 @@ def change_labels(index: Index, path: Callable[[], str], run_id: str, changes: M
 
     def edit_index(connection: Connection, _: None) -> None:
         before = connection.execute(select(job_metadata.c.labels).where(mine)).scalar()
-        after = labels_text(apply_labels(json.loads(before or "{}"), dict(changes)))
+        after = column_text(apply_labels(json.loads(before or "{}"), dict(changes)))
         connection.execute(update(job_metadata).where(mine).values(labels=after))
 
     index.change(lambda _: append_to_journal(path(), {"labels": dict(changes), "run": run_id}), edit_index)

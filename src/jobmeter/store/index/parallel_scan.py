@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobmeter.errors import StoreError
 from jobmeter.store.child_process import begin_child, start_child, widen
 from jobmeter.store.index.extract import row_of
+from jobmeter.store.index.row_batch import RowBatch, RowCollector
 from jobmeter.store.index.scan import Amendment, Scan, ScannedRun
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _ROWS = b"r"
-"""The first byte of a message with rows: plain tuples, for which marshal takes half the time of pickle."""
-_BATCH = 500
-"""Runs in one message."""
+"""The first byte of a message with rows: plain values, for which marshal takes half the time of pickle."""
 WORTH_IT = 64 << 20
 """Bytes of journals above which starting child processes saves time."""
 
@@ -37,12 +36,6 @@ class FileToScan(NamedTuple):
     file: int
     read_to: int
     lines: int
-
-
-class RowBatch(NamedTuple):
-    """Runs that ended, as rows of the index with their samples."""
-
-    runs: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]
 
 
 class ScannedFile(NamedTuple):
@@ -93,7 +86,7 @@ def _receive(connection: Connection) -> RowBatch | ScannedFile:
     except EOFError:
         raise StoreError("a process that read journals was killed. Try again.") from None
     if packed.startswith(_ROWS):
-        return RowBatch(marshal.loads(memoryview(packed)[1:]))
+        return RowBatch(*marshal.loads(memoryview(packed)[1:]))
     scanned: ScannedFile = pickle.loads(packed)
     return scanned
 
@@ -109,22 +102,25 @@ def _scan(connection: Connection, file: FileToScan) -> None:
     """Send the runs of the file, then its `ScannedFile`."""
     messages: list[str] = []
     unfinished: list[ScannedRun] = []
-    batch: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]] = []
+    rows = RowCollector()
     scan = Scan(file.path, file.read_to, file.lines, messages.append)
     try:
         for run in scan.runs():
             if run.record is None:
                 unfinished.append(run)
                 continue
-            row = row_of(run.record, file.file, run.offset, run.line)
-            batch.append((row, list(map(tuple, run.samples))))
-            if len(batch) >= _BATCH:
-                connection.send_bytes(_ROWS + marshal.dumps(batch))
-                batch = []
+            rows.add(row_of(run.record, file.file, run.offset, run.line), run.samples)
+            if rows.is_full:
+                _send_rows(connection, rows)
     except StoreError as error:
         messages.append(str(error))
-    connection.send_bytes(_ROWS + marshal.dumps(batch))
+    _send_rows(connection, rows)
     connection.send_bytes(pickle.dumps(scanned_file(scan, file.name, unfinished, messages)))
+
+
+def _send_rows(connection: Connection, rows: RowCollector) -> None:
+    batch = rows.take()
+    connection.send_bytes(_ROWS + marshal.dumps((batch.size, batch.columns, batch.samples)))
 
 
 def scanned_file(scan: Scan, name: str, unfinished: list[ScannedRun], messages: list[str]) -> ScannedFile:

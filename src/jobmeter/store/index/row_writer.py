@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from jobmeter.journal.reader import apply_labels
-from jobmeter.store.index.extract import COLUMNS, labels_text, row_of, storable
+from jobmeter.store.index.extract import row_of, storable
+from jobmeter.store.index.quick_json import column_text
+from jobmeter.store.index.row_batch import RowBatch, RowCollector
 from jobmeter.store.index.scan import Amendment, ScannedRun
 from jobmeter.store.index.tables import job_metadata, journal_files, window_samples
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
-_BATCH = 2000
-"""Runs that are written at once."""
 _PARAMETERS = 500
 """Ids or numbers in one query: every version of SQLite takes 999 parameters."""
-_FILE = 1 + COLUMNS.index("file")
-"""The position of the file in a row to write, in which the number of the run precedes the columns."""
 
 T = TypeVar("T")
 
@@ -34,56 +32,61 @@ class RowWriter:
         self._connection = connection
         self._warn = warn
         self.file_names: dict[int, str] = {}  # by the number of the file
-        self._rows: list[tuple[Any, ...]] = []
-        self._samples: list[tuple[Any, ...]] = []
+        self._collected = RowCollector()
         self._number: int = connection.execute(select(func.max(job_metadata.c.number))).scalar() or 0
-        self._insert_run = _statement(connection, job_metadata, ("number", *COLUMNS))
-        self._insert_sample = _statement(connection, window_samples, tuple(window_samples.columns.keys()))
+        self._insert_runs: dict[tuple[str, ...], str] = {}  # by the columns
+        self._insert_samples = _statement(connection, window_samples, tuple(window_samples.columns.keys()))
 
     def add(self, run: ScannedRun, record: Record, file: int) -> None:
         """Add a run, which replaces its earlier rows. The record must be valid."""
-        self.add_row(row_of(record, file, run.offset, run.line), run.samples)
-
-    def add_row(self, row: tuple[Any, ...], samples: Sequence[tuple[Any, ...]]) -> None:
-        """Add the values of `COLUMNS` and the samples of a run."""
-        number = self._number = self._number + 1
-        self._rows.append((number, *row))
-        self._samples += [(number, window, *sample) for window, sample in enumerate(samples)]
-        if len(self._rows) >= _BATCH:
+        self._collected.add(row_of(record, file, run.offset, run.line), run.samples)
+        if self._collected.is_full:
             self.flush()
 
     def flush(self) -> None:
-        if not self._rows:
+        self.write(self._collected.take())
+
+    def write(self, batch: RowBatch) -> None:
+        """Write runs, which replace their earlier rows."""
+        if not batch.size:
             return
-        rows, samples = self._rows, self._samples
-        self._rows, self._samples = [], []
+        numbers = range(self._number + 1, self._number + 1 + batch.size)
+        self._number += batch.size
+        columns = {"number": numbers, **batch.columns}
+        positions, *others = batch.samples
+        samples = list(zip([numbers[position] for position in positions], *others))
         try:
-            self._insert(rows, samples)
+            self._insert(columns, samples)
         except (SQLAlchemyError, UnicodeEncodeError, OverflowError):
             # A value is not as `run` writes it, or a run is in the index already: convert values, and replace old rows.
-            last = {row[1]: storable(row) for row in self._originals(rows)}
+            last = dict(self._originals(batch.columns["job_id"], batch.columns["file"]))
             self._remove(list(last))
-            numbers = {row[0] for row in last.values()}
             if last:
-                self._insert(list(last.values()), [storable(sample) for sample in samples if sample[0] in numbers])
+                kept = {numbers[position] for position in last.values()}
+                self._insert(
+                    {
+                        name: [storable(values[position]) for position in last.values()]
+                        for name, values in columns.items()
+                    },
+                    [tuple(map(storable, sample)) for sample in samples if sample[0] in kept],
+                )
 
-    def _originals(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """The rows, without those of copied runs: a copy in another file never replaces the original.
+    def _originals(self, run_ids: Sequence[str], files: Sequence[int]) -> Iterator[tuple[str, int]]:
+        """Ids and positions of runs, without copied runs: a copy in another file never replaces the original.
 
         The original is in the file that is named after the run, else in the file that was read first.
         """
         job = job_metadata.c
         holders: dict[str, int] = {}
-        for some in _parts([row[1] for row in rows]):
+        for some in _parts(run_ids):
             found = self._connection.execute(select(job.job_id, job.file).where(job.job_id.in_(some)))
             holders.update({row.job_id: row.file for row in found})
-        for row in rows:
-            run_id, file = row[1], row[_FILE]
+        for position, (run_id, file) in enumerate(zip(run_ids, files)):
             holder = holders.setdefault(run_id, file)
             name, other = self._file_name(file), self._file_name(holder)
             if holder == file or (name == f"{run_id}.jsonl" and other != name):
                 holders[run_id] = file
-                yield row
+                yield run_id, position
             else:
                 self._warn(f"{name}: run {run_id} is left out: it is in {other}")
 
@@ -94,12 +97,15 @@ class RowWriter:
             self.file_names[file] = name or ""
         return self.file_names[file]
 
-    def _insert(self, rows: list[tuple[Any, ...]], samples: list[tuple[Any, ...]]) -> None:
+    def _insert(self, columns: Mapping[str, Sequence[Any]], samples: list[tuple[Any, ...]]) -> None:
+        names = tuple(columns)
+        if names not in self._insert_runs:
+            self._insert_runs[names] = _statement(self._connection, job_metadata, names)
         self._connection.exec_driver_sql("SAVEPOINT batch")
         try:
-            self._connection.exec_driver_sql(self._insert_run, rows)
+            self._connection.exec_driver_sql(self._insert_runs[names], list(zip(*columns.values())))
             if samples:
-                self._connection.exec_driver_sql(self._insert_sample, samples)
+                self._connection.exec_driver_sql(self._insert_samples, samples)
         except BaseException:
             self._connection.exec_driver_sql("ROLLBACK TO batch")
             raise
@@ -120,7 +126,7 @@ class RowWriter:
                 continue
             before = self._connection.execute(select(job.labels).where(mine)).scalar()
             if before is not None:
-                after = labels_text(apply_labels(json.loads(before), amendment.labels))
+                after = column_text(apply_labels(json.loads(before), amendment.labels))
                 self._connection.execute(update(job_metadata).where(mine).values(labels=after))
 
     def _remove(self, ids: Sequence[str]) -> None:

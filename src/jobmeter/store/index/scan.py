@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jobmeter.analyse.timeline import Counters, Sampler, WindowSample
-from jobmeter.byte_text import without_surrogates
 from jobmeter.errors import StoreError
-from jobmeter.journal.lines import DECODER, LONGEST_LINE, open_journal, parse_line, read_lines, skip_line, too_long
+from jobmeter.journal.lines import LONGEST_LINE, open_journal, parse_line, read_lines, skip_line, too_long
 from jobmeter.journal.reader import (
     check_schema,
     final_record,
@@ -23,16 +22,15 @@ from jobmeter.journal.reader import (
 from jobmeter.record.checks import check_texts
 from jobmeter.record.types import LARGEST_STORED
 from jobmeter.record.validate import check_indexed, check_labels
+from jobmeter.store.index.quick_json import parse_journal_line
 
 if TYPE_CHECKING:
     from jobmeter.record.types import Record
 
-_UNUSED = ',"measurements":{'
+_UNUSED = b',"measurements":{'
 """Begins the part of a record that the index does not use: more than half of it, and of the time to parse it."""
-_IMPORTED = '"imported":{"from":'
-"""Precedes, in that part, the name of the tool that recorded an imported run."""
-_scan_json: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once  # type: ignore[attr-defined]
-"""`json.loads` without its checks of the argument, which take as long as parsing a short line."""
+_IMPORTED = b'"imported":{"from":'
+"""Precedes, in that part, the name of the tool that recorded an imported run, which the index does use."""
 _NEWLINE, _BRACKET = b"\n["
 _MOST_PROBLEMS = 5
 """How many problems of one file are reported one by one."""
@@ -123,10 +121,10 @@ class Scan:
                 self._too_long(number)
                 self.read_to, self.lines = offset, number
                 continue
-            if number == 1 or line.startswith(b'{"schema"'):
-                self._header(offset, number, line)
-            elif line[0] == _BRACKET:
+            if line[0] == _BRACKET and number > 1:
                 self._window(number, line)
+            elif number == 1 or line.startswith(b'{"schema"'):
+                self._header(offset, number, line)
             elif line.startswith(b'{"record"'):
                 ended = self._record(number, line)
                 if ended is not None:
@@ -181,22 +179,19 @@ class Scan:
                 run.sampler = None
                 self._problem(unreadable(self.path, number, line))
                 return
-            sampler_and_width = self._samplers[line] = (Sampler(columns), len(columns) + 2)
+            sampler_and_width = self._samplers[line] = (Sampler(["seconds", "samples", *columns]), len(columns) + 2)
         run.sampler, run.width = sampler_and_width
 
     def _window(self, number: int, line: bytes) -> None:
         run = self._current
         if run is None:
             return
-        try:
-            values = _scan_json(line.decode(), 0)[0]
-        except (ValueError, StopIteration, RecursionError):
-            values = None
-        if run.sampler is None or not isinstance(values, list) or len(values) != run.width:
+        values = parse_journal_line(line)
+        if run.sampler is None or values is None or len(values) != run.width:
             self._problem(unreadable(self.path, number, line))
             return
         try:
-            sample = run.sampler.take(values[0], run.counters, values[2:])
+            sample = run.sampler.take(values[0], run.counters, values)
             seconds, cpu, memory, processes = sample
             # SQL must be able to store these, and curves to show them. Comparing a text raises TypeError.
             if (
@@ -272,20 +267,17 @@ def _is_ascii(value: Any) -> bool:
 
 def _used_part(line: bytes) -> Any:
     """The part of a record that the index uses; None if the line has none. The rest is parsed when the run is shown."""
-    try:
-        text = line.decode()
-        cut = text.find(_UNUSED)
-        if cut > 0 and text.endswith("}}\n"):
-            # Quotes within texts are escaped, so this is the key itself, not part of a job's name.
-            record = _scan_json(text[:cut] + "}}", 0)[0]["record"]
-            if "usage" in record and "wall_seconds" in record:
-                imported = text.find(_IMPORTED, cut)
-                if imported > 0:
-                    record["provenance"] = {"imported": {"from": _scan_json(text, imported + len(_IMPORTED))[0]}}
-                return without_surrogates(record) if r"\ud" in text else record
-    except (ValueError, StopIteration, KeyError, TypeError, RecursionError):
-        pass  # not as `run` writes it: parse the whole line
-    entry = parse_line(line)
+    cut = line.find(_UNUSED)
+    if cut > 0 and line.endswith(b"}}\n") and line.find(_IMPORTED, cut) < 0:
+        # Quotes within texts are escaped, so this is the key itself, not part of a job's name.
+        record = _record_in(line[:cut] + b"}}")
+        if isinstance(record, dict) and "usage" in record and "wall_seconds" in record:
+            return record
+    return _record_in(line)  # imported, or not as `run` writes it
+
+
+def _record_in(line: bytes) -> Any:
+    entry = parse_journal_line(line)
     return entry.get("record") if isinstance(entry, dict) else None
 
 

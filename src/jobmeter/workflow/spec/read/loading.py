@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from jobmeter.errors import UsageError
@@ -103,15 +100,3 @@ def _compose(kind: str, text: str) -> Node | None:
         without_mark
     )
     return composed
-
-
-@contextmanager
-def collecting_nothing() -> Iterator[None]:
-    """Disables the garbage collector, which would scan a large document again and again, for 3/4 of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
