@@ -19,6 +19,7 @@ from jobmeter.light_typing import NamedTuple
 from jobmeter.model import Outcome, Requirement, Status
 
 _NO_FAILURE = (Status.COMPLETED, Status.RUNNING, Status.DETACHED)
+_REQUESTED = tuple(resource.requested for resource in RESOURCES)
 
 Key = tuple[str | None, int | None, int | str]
 """Identifies a job in one run of a workflow, the same for all its attempts; or a run outside of workflows."""
@@ -93,25 +94,29 @@ def check(
     failures: list[Failure] = []
     running = requested_nothing = 0
     for key in _ordered(jobs):
-        attempts = sorted(jobs[key], key=lambda attempt: attempt[0].attempt)
         # Of two attempts with the same number this is the newest: rows are newest first.
-        job, last = max(jobs[key], key=lambda attempt: attempt[0].attempt)
-        today = _today(current.get(key), attempts[0][1]) if len(attempts) > 1 else {}
-        for earlier, row in attempts:
-            if row is not last:
-                unsettled = [r for r in today if today[r] <= row.get(r.requested, 0)]
-                verdicts += _verdicts(row, earlier, min_over, everything, unsettled, today)
+        job, last = max(jobs[key], key=_attempt)
+        today: dict[Resource, float] = {}
+        if len(jobs[key]) > 1:
+            attempts = sorted(jobs[key], key=_attempt)
+            today = _today(current.get(key), attempts[0][1])
+            for earlier, row in attempts:
+                if row is not last:
+                    unsettled = [r for r in today if today[r] <= row.get(r.requested, 0)]
+                    verdicts += _verdicts(row, earlier, min_over, everything, unsettled, today)
         last_verdicts = list(_verdicts(last, job, min_over, everything, RESOURCES, today))
         verdicts += last_verdicts
         status = Status(last["status"])
         running += status is Status.RUNNING
-        requested_nothing += status is not Status.RUNNING and not any(
-            last.get(resource.requested) for resource in RESOURCES
-        )
+        requested_nothing += status is not Status.RUNNING and not any(map(last.get, _REQUESTED))
         if status not in _NO_FAILURE and not any(each.verdict.cause for each in last_verdicts):
             cause = in_words(Outcome(status, last.get("exit_code"), last.get("signal")))
             failures.append(Failure(job, status, cause))
     return Checked(verdicts, failures, Tally(len(jobs), running, requested_nothing))
+
+
+def _attempt(job_and_row: tuple[CheckedJob, StoredRun]) -> int:
+    return job_and_row[0].attempt
 
 
 def _ordered(keys: Iterable[Key]) -> list[Key]:

@@ -53,10 +53,10 @@ class Verdict(NamedTuple):
 
 def judge(run: StoredRun, resource: Resource, min_over: float = LEAST_OVER) -> Verdict | None:
     """Whether the run used more of the resource than it requested; None if either is not known of this run alone."""
-    amount, used = run.get(resource.requested), used_amount(run, resource)
+    amount = run.get(resource.requested)
     if not amount:
         return None
-    requested = amount * resource.each
+    used, requested = used_amount(run, resource), amount * resource.each
     if reached_limit(run, resource):
         # The run would have used more: how much more is not known.
         return Verdict(resource, requested, max(used or 0, requested), True, True, resource.cause)
@@ -107,8 +107,10 @@ def reached_limit(run: StoredRun, resource: Resource) -> bool:
     A run can also run out of memory at the limit of a container around it, or of the machine. A sampled peak cannot
     exclude that the request was met: what met it may have come and gone between two samples.
     """
+    if run.get("status") != resource.limit_status:
+        return False
     amount, used = run.get(resource.requested), run.get(resource.used)
-    if not amount or run.get("status") != resource.limit_status:
+    if not amount:
         return False
     is_exact = used is not None and run.get(resource.quality) == Quality.EXACT.value
     return not is_exact or used >= _OWN_LIMIT * amount * resource.each

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +18,7 @@ from jobmeter.record.read import identity_of
 from jobmeter.record.validate import check_record
 from jobmeter.store.index.database import remove_file
 from jobmeter.store.index.index import Index, lacks_space
-from jobmeter.store.index.quick_json import column_text
+from jobmeter.store.index.quick_json import column_text, column_value
 from jobmeter.store.index.row_writer import forget_runs
 from jobmeter.store.index.tables import OPEN, job_metadata, journal_files
 
@@ -96,7 +95,7 @@ def change_labels(index: Index, path: Callable[[], str], run_id: str, changes: M
 
     def edit_index(connection: Connection, _: None) -> None:
         before = connection.execute(select(job_metadata.c.labels).where(mine)).scalar()
-        after = column_text(apply_labels(json.loads(before or "{}"), dict(changes)))
+        after = column_text(apply_labels(column_value(before or "{}"), dict(changes)))
         connection.execute(update(job_metadata).where(mine).values(labels=after))
 
     index.change(lambda _: append_to_journal(path(), {"labels": dict(changes), "run": run_id}), edit_index)

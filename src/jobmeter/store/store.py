@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from jobmeter.journal.reader import Journal, JournalWindow, RunLocation, read_jo
 from jobmeter.model import Status
 from jobmeter.store.add import Arrival, change_labels, remove_runs, write_runs
 from jobmeter.store.index.index import Index
+from jobmeter.store.index.quick_json import column_value
 from jobmeter.store.index.tables import job_metadata, journal_files, window_samples
 from jobmeter.store.index.unfinished import record_so_far
 from jobmeter.store.prune import Progress, Pruned, count_prunable, prune
@@ -83,7 +83,7 @@ class Store:
             row = {name: value for name, value in zip(names, values) if value is not None}
             for name in _JSON_FIELDS:
                 if name in row:
-                    row[name] = json.loads(row[name])
+                    row[name] = column_value(row[name])
             yield row
 
     def rows(self, selection: Selection, columns: Sequence[ColumnElement[Any]]) -> Iterator[SqlRow[Any]]:
@@ -178,7 +178,7 @@ class Store:
 
     def labels(self, run_id: str) -> dict[str, str]:
         """The current labels of a run."""
-        labels: dict[str, str] = json.loads(self._row(run_id).labels)
+        labels: dict[str, str] = column_value(self._row(run_id).labels)
         return labels
 
     def relabel(self, run_id: str, changes: Mapping[str, str | None]) -> None:

@@ -18,7 +18,7 @@ def current_requests(store: str, rows: Iterable[StoredRun]) -> dict[Key, Require
     """The requests of the jobs that have several attempts; jobs of a run whose plan is not stored are absent."""
     from jobmeter.analyse.check import job_of
 
-    again = [job for job in map(job_of, rows) if job.attempt > 1]
+    again = [job for row in rows if row.get("workflow_job") and (job := job_of(row)).attempt > 1]
     if not again:
         return {}
     from jobmeter.workflow.directory import RunDirectory

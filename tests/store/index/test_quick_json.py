@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 
 from jobmeter.byte_text import without_surrogates
 from jobmeter.journal.lines import parse_line
-from jobmeter.store.index.quick_json import column_text, parse_journal_line
+from jobmeter.store.index.quick_json import column_text, column_value, parse_journal_line
 from tests.running import environment
 
 LINES = [
@@ -52,13 +52,18 @@ def test_a_whole_number_beyond_64_bits_is_as_large_as_it_was() -> None:
 @given(JSON.filter(lambda value: value == value))
 def test_the_text_of_a_column_means_the_value(value: Any) -> None:
     finite = json.loads(json.dumps(value).replace("Infinity", "0"))
-    assert without_surrogates(finite) == json.loads(column_text(finite))
+    assert without_surrogates(finite) == json.loads(column_text(finite)) == column_value(column_text(finite))
 
 
 @pytest.mark.parametrize("value", VALUES, ids=ascii)
 def test_the_text_of_a_column_is_utf_8_and_compact(value: Any) -> None:
     text = column_text(value)
     assert text.encode().decode() == json.dumps(without_surrogates(value), ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\udce9"}', "[1e999]"])
+def test_a_column_that_orjson_refuses_is_read_as_by_json(text: str) -> None:
+    assert json.loads(text) == column_value(text)
 
 
 def test_without_orjson_all_of_it_is_the_same() -> None:

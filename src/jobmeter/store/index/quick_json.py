@@ -12,7 +12,7 @@ try:
     from orjson import dumps, loads
 except ImportError:  # none for this platform
 
-    def loads(text: bytes) -> Any:  # type: ignore[misc]
+    def loads(text: bytes | str) -> Any:  # type: ignore[misc]
         raise ValueError
 
     def dumps(value: Any) -> bytes:  # type: ignore[misc]
@@ -25,6 +25,14 @@ def parse_journal_line(line: bytes) -> Any:
         return loads(line)
     except ValueError:
         return parse_line(line)  # lone surrogates, which earlier versions wrote, are valid here
+
+
+def column_value(text: str) -> Any:
+    """The value of a column that `column_text` made."""
+    try:
+        return loads(text)
+    except ValueError:
+        return json.loads(text)  # by an earlier version, or by hand
 
 
 def column_text(value: Any) -> str:

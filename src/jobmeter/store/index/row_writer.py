@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from jobmeter.journal.reader import apply_labels
 from jobmeter.store.index.extract import row_of, storable
-from jobmeter.store.index.quick_json import column_text
+from jobmeter.store.index.quick_json import column_text, column_value
 from jobmeter.store.index.row_batch import RowBatch, RowCollector
 from jobmeter.store.index.scan import Amendment, ScannedRun
 from jobmeter.store.index.tables import job_metadata, journal_files, window_samples
@@ -126,7 +125,7 @@ class RowWriter:
                 continue
             before = self._connection.execute(select(job.labels).where(mine)).scalar()
             if before is not None:
-                after = column_text(apply_labels(json.loads(before), amendment.labels))
+                after = column_text(apply_labels(column_value(before), amendment.labels))
                 self._connection.execute(update(job_metadata).where(mine).values(labels=after))
 
     def _remove(self, ids: Sequence[str]) -> None:

@@ -77,7 +77,8 @@ def _figure_column(figure: HeadlineFigure) -> Column[Any]:
 job_metadata = Table(
     "job_metadata",
     metadata,
-    # Numbers come first: SQLite reads a row only as far as the last column that is selected.
+    # Numbers come first: SQLite reads a row only as far as the last column that is selected. `check` compares what was
+    # requested with the first figures.
     Column("number", Integer, primary_key=True),
     Column("job_id", ByteText, nullable=False),
     Column("job_name", ByteText, nullable=False),
@@ -87,11 +88,11 @@ job_metadata = Table(
     Column("started", ByteText),
     Column("ended", ByteText),
     Column("wall_seconds", Float),
-    *map(_figure_column, HEADLINE),
     Column("requirement_cpus", Float),
     Column("requirement_memory_bytes", BigInteger),
     Column("requirement_runtime_seconds", Float),
     Column("requirement_gpus", BigInteger),
+    *map(_figure_column, HEADLINE),
     Column("source", ByteText, nullable=False),  # the tool that made its figures
     Column("workflow_run", Integer),
     Column("workflow_id", ByteText),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from jobmeter.analyse.overuse import MEAN_OVER, PEAK_OVER, TICK_LAG
 from jobmeter.analyse.resource import RESOURCES
 from jobmeter.analyse.stored_run import StoredRun
 from jobmeter.model import Status
+from jobmeter.store.index.quick_json import column_value
 from jobmeter.store.index.tables import job_metadata
 from jobmeter.store.query.fields import FIELDS
 from jobmeter.store.store import Store
@@ -86,7 +86,8 @@ def may_be_over() -> ColumnElement[bool]:
     return or_(
         _JOB.memory_peak_bytes > _JOB.requirement_memory_bytes,
         _JOB.wall_seconds > _JOB.requirement_runtime_seconds,
-        _JOB.gpus_peak > _JOB.requirement_gpus,
+        # Few runs request GPUs, and of the others SQLite need not read as far as this figure.
+        _JOB.requirement_gpus.is_not(None) & (_JOB.gpus_peak > _JOB.requirement_gpus),
         # `judge` adds TICK_LAG for each CPU requested, rounded up: at least once.
         _JOB.cpu_peak_percent > PEAK_OVER * requested + TICK_LAG,
         _JOB.cpu_mean_percent > MEAN_OVER * requested,
@@ -113,5 +114,5 @@ def _row(values: Sequence[Any]) -> StoredRun:
         del row["labels"]  # most runs have none
     for name in ("workflow_job", "enforced", "at_least", "labels"):
         if name in row:
-            row[name] = json.loads(row[name])
+            row[name] = column_value(row[name])
     return row
