@@ -9,6 +9,8 @@ from jobmeter.store.index.extract import COLUMNS
 
 FULL = 1000
 """Runs in a batch."""
+FULL_OF_SAMPLES = 50_000
+"""Samples that fill a batch, of however few runs: memory stays bounded."""
 
 
 class RowBatch(NamedTuple):
@@ -33,7 +35,7 @@ class RowCollector:
 
     @property
     def is_full(self) -> bool:
-        return len(self._rows) >= FULL
+        return len(self._rows) >= FULL or len(self._samples) >= FULL_OF_SAMPLES
 
     def add(self, row: tuple[Any, ...], samples: Sequence[Sequence[Any]]) -> None:
         """Add the values of `COLUMNS` and the samples of a run."""
