@@ -73,15 +73,15 @@ def common_values(sides: Sequence[Sequence[BenchRun]], key: str) -> list[list[fl
     first run of a program may have.
     """
     figures = [[run.figures.get(key) for run in side] for side in sides]
-    known = [[figure for figure in side if figure is not None] for side in figures]
-    if any(len(some) < len(side) or not side for some, side in zip(known, figures)):
+    measured = [[figure for figure in side if figure is not None] for side in figures]
+    if any(len(some) < len(side) or not side for some, side in zip(measured, figures)):
         return "not every run has it"
-    sources = sorted({figure.source for side in known for figure in side})
+    sources = sorted({figure.source for side in measured for figure in side})
     if len(sources) == 1:
-        return [[figure.value for figure in side] for side in known]
-    for source in known[0][0].sources:
-        if all(source in figure.sources for side in known for figure in side):
-            return [[figure.sources[source] for figure in side] for side in known]
+        return [[figure.value for figure in side] for side in measured]
+    for source in measured[0][0].sources:
+        if all(source in figure.sources for side in measured for figure in side):
+            return [[figure.sources[source] for figure in side] for side in measured]
     return f"it is from {' and '.join(sources)}, and no source has it in all runs"
 
 

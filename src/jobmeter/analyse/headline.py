@@ -81,7 +81,7 @@ class CpuSpan(NamedTuple):
 class Measured:
     """The measurements of a run, from which its headline figures are derived."""
 
-    __slots__ = ("cpu_span", "described", "found", "summary", "wall_seconds")
+    __slots__ = ("cpu_span", "described", "shared_figures", "summary", "wall_seconds")
 
     def __init__(
         self, summary: Summary, described: Described, wall_seconds: float, cpu_span: CpuSpan | None = None
@@ -90,16 +90,16 @@ class Measured:
         self.described = described
         self.wall_seconds = wall_seconds
         self.cpu_span = cpu_span  # None: the mean CPU is taken over the wall time
-        self.found: dict[str, Figure | None] = {}  # cache of the figures that several others are made of
+        self.shared_figures: dict[str, Figure | None] = {}  # cache of those that several others are made of
 
 
 def cpu_seconds(measured: Measured) -> Figure | None:
     """CPU time: what jobmeter measured, else what another tool recorded. Other sources know no part of a process."""
-    if "cpu" not in measured.found:
+    if "cpu" not in measured.shared_figures:
         figure = first_figure(measured, ("block_cpu_seconds",), "total")
         figure = figure or _cpu_seconds(measured.summary, measured.described)
-        measured.found["cpu"] = figure or first_figure(measured, OTHERS_CPU_SECONDS, "total")
-    return measured.found["cpu"]
+        measured.shared_figures["cpu"] = figure or first_figure(measured, OTHERS_CPU_SECONDS, "total")
+    return measured.shared_figures["cpu"]
 
 
 def cpu_mean(measured: Measured) -> Figure | None:
@@ -143,9 +143,9 @@ def first_figure(measured: Measured, keys: Iterable[str], statistic: str) -> Fig
 
 
 def _cpu_mean(measured: Measured) -> Figure | None:
-    if "cpu mean" not in measured.found:
-        measured.found["cpu mean"] = _rate(cpu_seconds(measured), measured.wall_seconds, measured.cpu_span)
-    return measured.found["cpu mean"]
+    if "cpu mean" not in measured.shared_figures:
+        measured.shared_figures["cpu mean"] = _rate(cpu_seconds(measured), measured.wall_seconds, measured.cpu_span)
+    return measured.shared_figures["cpu mean"]
 
 
 def _rate(cpu: Figure | None, wall_seconds: float, span: CpuSpan | None) -> Figure | None:

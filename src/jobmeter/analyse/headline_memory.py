@@ -41,11 +41,11 @@ _KERNEL_MEMORY = 90 << 10
 
 def memory_peak(measured: Measured) -> Figure | None:
     """The most memory the job held that could not be reclaimed."""
-    if "peak" not in measured.found:
+    if "peak" not in measured.shared_figures:
         # Other sources read high-water marks of processes, which cover their whole life, not just the block.
         figure = first_figure(measured, ("block_mem_peak",), "peak")
-        measured.found["peak"] = figure or _memory_peak(measured.summary, measured.described)
-    return measured.found["peak"]
+        measured.shared_figures["peak"] = figure or _memory_peak(measured.summary, measured.described)
+    return measured.shared_figures["peak"]
 
 
 def memory_mean(measured: Measured) -> Figure | None:

@@ -70,12 +70,12 @@ def stall_findings(record: Record) -> list[Finding]:
     if wall < _SHORTEST:
         return []
     split = time_split(record)
-    found = [
+    waits = [
         Finding(f"waits_{name}", "hint", f"It waited for {words} {text(100 * split[name], 'percent')} of the time.")
         for name, words in (("disk", "disk"), ("memory", "memory"))
         if split.get(name, 0.0) >= _MUCH
     ]
-    return [*found, *_waits_for_cpu(record, wall), *_swapping(record, wall), *_gpu_waits(record)]
+    return [*waits, *_waits_for_cpu(record, wall), *_swapping(record, wall), *_gpu_waits(record)]
 
 
 def _waits_for_cpu(record: Record, wall: float) -> list[Finding]:

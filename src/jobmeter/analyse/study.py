@@ -170,9 +170,9 @@ def _stopped_at(trial: Trial, curves: dict[str, _Curve], begin: float, *, maximi
         if seconds < begin:
             continue
         others = [curve.at(seconds) for run, curve in curves.items() if run != trial.id]
-        known = [value for value in others if value is not None]
-        if len(known) >= _ENOUGH_TRIALS:
-            median = statistics.median(known)
+        values = [value for value in others if value is not None]
+        if len(values) >= _ENOUGH_TRIALS:
+            median = statistics.median(values)
             if best < median if maximize else best > median:
                 return seconds
     return None

@@ -138,16 +138,16 @@ class Run:
         grew; None where it was not measured. A run that was over before its first window has empty lists.
         """
         windows = list(self._windows())
-        known = list(dict.fromkeys(key for _, cells in windows for key in cells))
+        window_keys = list(dict.fromkeys(key for _, cells in windows for key in cells))
         for key in keys or ():
-            if key not in known and not self.measured(key):
+            if key not in window_keys and not self.measured(key):
                 from jobmeter.suggestion import suggest
 
                 raise UsageError(
                     f"run {self.id} has no measurement {key!r}. {suggest(key, self.record['measurements'])}"
                 )
         columns: dict[str, list[Any]] = {"seconds": [seconds for seconds, _ in windows]}
-        for key in known if keys is None else keys:
+        for key in window_keys if keys is None else keys:
             columns[key] = [_value(cells.get(key), peak=peak) for _, cells in windows]
         return columns
 

@@ -36,12 +36,12 @@ class _Stopping:
     """Ends the watching on a signal, between two samples. A command gets the signal, and is watched until it ends."""
 
     def __init__(self) -> None:
-        self.said = threading.Event()
+        self.signalled = threading.Event()
         self.job: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []  # signals that came before the command had started
 
     def receive(self, number: int, frame: FrameType | None) -> None:
-        self.said.set()
+        self.signalled.set()
         # Ctrl-C reaches the command by itself: the terminal sends it to both.
         if number == signal.SIGINT and os.isatty(0):
             return
@@ -110,7 +110,7 @@ def _watch(monitor: ClusterMonitor, options: argparse.Namespace) -> int:
         if options.command:
             return _poll_while(monitor, stopping.start(options.command))
         with _display(monitor, options):
-            _poll_until(monitor, options, stopping.said)
+            _poll_until(monitor, options, stopping.signalled)
     except LaunchError as error:
         # The samples until then are still reported.
         warn(str(error))

@@ -160,8 +160,8 @@ def _check_known(features: dict[str, float], histories: list[History]) -> None:
         names.add(BYTES)
     for name in features:
         if name not in names:
-            known = f" Known: {', '.join(sorted(names))}." if names else " Label runs with it: --label NAME=NUMBER."
-            warn(f"no run has the feature {name!r}, so it does not count.{known}")
+            advice = f" Known: {', '.join(sorted(names))}." if names else " Label runs with it: --label NAME=NUMBER."
+            warn(f"no run has the feature {name!r}, so it does not count.{advice}")
 
 
 def _target(words: str) -> float:

@@ -90,10 +90,10 @@ class NodeSampler:
         for directory in self._spill_directories:
             try:
                 with os.scandir(directory) as entries:
-                    found = [entry.stat(follow_symlinks=False).st_size for entry in entries if entry.is_file()]
+                    file_sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries if entry.is_file()]
             except OSError:
                 continue  # nothing was spilled there yet
-            sizes = [*(sizes or []), *found]
+            sizes = [*(sizes or []), *file_sizes]
         return None if not self._spill_directories else float(sum(sizes or []))
 
     def close(self) -> None:

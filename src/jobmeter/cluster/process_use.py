@@ -131,9 +131,9 @@ class ProcessesBelow:
         """Anonymous memory of a process. What several processes map, as libraries and the object store, is left out."""
         if not process.holds_memory:
             return 0
-        known = self._anonymous.get(process.identity)
-        if known is not None and known[0] == process.stat.rss:
-            return known[1]
+        last_reading = self._anonymous.get(process.identity)
+        if last_reading is not None and last_reading[0] == process.stat.rss:
+            return last_reading[1]
         try:
             own = procfs.read_resident_kinds(self._machine, process.identity.pid).anonymous
         except (OSError, ValueError):
@@ -178,8 +178,8 @@ class ProcessesBelow:
         """Drop what is known about processes that have ended."""
         ended = self._ticks.keys() - self._accounts.keys()
         for identity in ended:
-            for known in (self._ticks, self._first_delays, self._delays, self._anonymous):
-                known.pop(identity, None)
+            for by_identity in (self._ticks, self._first_delays, self._delays, self._anonymous):
+                by_identity.pop(identity, None)
         for identity in self._branch_ledgers.keys() - branches:
             del self._branch_ledgers[identity]
             self._totals.pop(identity, None)

@@ -31,19 +31,19 @@ def capacities(nodes: Mapping[str, SampledNode]) -> dict[str, Capacity]:
     for node, sampled in nodes.items():
         if sampled.facts is not None:
             by_host.setdefault(sampled.facts.host_id, []).append(node)
-    found = {}
+    by_node = {}
     for node, sampled in nodes.items():
         if sampled.facts is None:
-            found[node] = Capacity("machine", {})
+            by_node[node] = Capacity("machine", {})
             continue
         together = by_host[sampled.facts.host_id]
         if len(together) > 1:
-            found[node] = Capacity("processes", _shared(node, {each: nodes[each] for each in together}))
+            by_node[node] = Capacity("processes", _shared(node, {each: nodes[each] for each in together}))
         elif sampled.facts.is_limited:
-            found[node] = Capacity("processes", _own(sampled.facts.cpus, sampled.facts.memory_bytes))
+            by_node[node] = Capacity("processes", _own(sampled.facts.cpus, sampled.facts.memory_bytes))
         else:
-            found[node] = Capacity("machine", _own(sampled.facts.host_cpus, sampled.facts.host_memory_bytes))
-    return found
+            by_node[node] = Capacity("machine", _own(sampled.facts.host_cpus, sampled.facts.host_memory_bytes))
+    return by_node
 
 
 def _own(cpus: float, memory_bytes: float | None) -> dict[str, float]:

@@ -72,13 +72,13 @@ class RaySource:
         tasks: dict[str, dict[str, float]] = {}
         for node, total in head.total.items():
             reading = sampled.readings.get(node)
-            known = {f"total_{key}": amount for key, amount in total.items()}
-            known.update({f"reserved_{key}": amount for key, amount in head.reserved[node].items()})
+            node_values = {f"total_{key}": amount for key, amount in total.items()}
+            node_values.update({f"reserved_{key}": amount for key, amount in head.reserved[node].items()})
             if reading is not None:
-                known.update(_used(reading, scopes[node].scope, known))
+                node_values.update(_used(reading, scopes[node].scope, node_values))
                 self._add_tasks(tasks, node, reading)
-            known.update(scopes[node].values)
-            values[node] = known
+            node_values.update(scopes[node].values)
+            values[node] = node_values
         for task in tasks.values():
             if math.isnan(task["waited_cpus"]):
                 del task["waited_cpus"]
@@ -121,8 +121,8 @@ class RaySource:
         self._alive = set(head.total)
         if not left:
             return ()
-        known = {node["NodeID"]: node for node in self._connection.ray.nodes()}
-        return tuple(LostNode(node, _why(known.get(node, {}))) for node in sorted(left))
+        nodes = {node["NodeID"]: node for node in self._connection.ray.nodes()}
+        return tuple(LostNode(node, _why(nodes.get(node, {}))) for node in sorted(left))
 
     def _states(self, nodes: set[str], scopes: Mapping[str, Any]) -> dict[str, NodeState]:
         return {
@@ -204,15 +204,15 @@ def _held(head: _Reserved) -> list[dict[str, float]]:
 
 def _waiting(state: Any) -> tuple[Waiting, ...]:
     """What tasks and actors wait for, by amounts, and what placement groups wait for, bundle by bundle."""
-    found = [
+    waiting = [
         Waiting(resource_values(each.request.resources_bundle), each.count) for each in state.pending_resource_requests
     ]
     for gang in state.pending_gang_resource_requests:
-        found += [Waiting(resource_values(each.resources_bundle), 1) for each in gang.requests]
-    return tuple(found)
+        waiting += [Waiting(resource_values(each.resources_bundle), 1) for each in gang.requests]
+    return tuple(waiting)
 
 
-def _used(reading: NodeReading, scope: str, known: Mapping[str, float]) -> dict[str, float]:
+def _used(reading: NodeReading, scope: str, reserved: Mapping[str, float]) -> dict[str, float]:
     spilled = {} if reading.spilled_bytes is None else {"spilled_bytes": reading.spilled_bytes}
     if scope == "machine":
         processes = {"processes": reading.processes["processes"]} if "processes" in reading.processes else {}
@@ -220,7 +220,7 @@ def _used(reading: NodeReading, scope: str, known: Mapping[str, float]) -> dict[
     used = {**reading.processes, **{key: reading.machine[key] for key in _MACHINE_ONLY if key in reading.machine}}
     if "used_memory_bytes" in used:
         # Objects are in memory that all processes of the node share, which the values of the processes leave out.
-        used["used_memory_bytes"] += known.get("reserved_object_store_bytes", 0.0)
+        used["used_memory_bytes"] += reserved.get("reserved_object_store_bytes", 0.0)
     return {**used, **spilled}
 
 

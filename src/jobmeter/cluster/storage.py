@@ -131,10 +131,10 @@ def stored_ids(store: str) -> list[str]:
     """The ids of all monitors in the store, the newest last."""
     try:
         with os.scandir(f"{store}/{FOLDER}") as entries:
-            found = [(entry.stat().st_mtime, entry.name) for entry in entries if entry.name.endswith(SUFFIX)]
+            times_and_names = [(entry.stat().st_mtime, entry.name) for entry in entries if entry.name.endswith(SUFFIX)]
     except OSError:
         return []
-    return [name.removesuffix(SUFFIX) for _, name in sorted(found)]
+    return [name.removesuffix(SUFFIX) for _, name in sorted(times_and_names)]
 
 
 def resolve_id(store: str, text: str) -> str:
@@ -241,10 +241,10 @@ def _moment(value: Any) -> str:
 
 
 def _about(fields: Mapping[str, Any]) -> dict[str, Any]:
-    known: dict[str, Any] = {}
+    about: dict[str, Any] = {}
     if "ended" in fields:
-        known["ended"] = _moment(fields["ended"])
+        about["ended"] = _moment(fields["ended"])
     if "monitor_cpu_seconds" in fields:
-        known["monitor_cpu_seconds"] = _amount(fields["monitor_cpu_seconds"])
-    known["notes"] = [str(note) for note in fields.get("notes", ())]
-    return known
+        about["monitor_cpu_seconds"] = _amount(fields["monitor_cpu_seconds"])
+    about["notes"] = [str(note) for note in fields.get("notes", ())]
+    return about

@@ -38,9 +38,9 @@ class Statuses:
 
     def read(self, process: Process) -> ProcessStatus:
         """The status of a process; only its memory figures are current. Raises OSError if it has ended."""
-        mark, known = _memory_mark(process), self._read.get(process.identity)
-        if known is not None and known[0] == mark:
-            return known[1]
+        mark, last_reading = _memory_mark(process), self._read.get(process.identity)
+        if last_reading is not None and last_reading[0] == mark:
+            return last_reading[1]
         status = procfs.read_status(self._machine, process.identity.pid)
         self._read[process.identity] = mark, status
         if status.hwm is not None and status.hwm > (self.highest_mark or 0):
@@ -52,7 +52,9 @@ class Statuses:
         if len(self._read) > 2 * len(alive):
             self._read = {p.identity: self._read[p.identity] for p in alive if p.identity in self._read}
         read = self._read
-        return [p for p in alive if (known := read.get(p.identity)) is None or known[0] != _memory_mark(p)]
+        return [
+            p for p in alive if (last_reading := read.get(p.identity)) is None or last_reading[0] != _memory_mark(p)
+        ]
 
 
 def _memory_mark(process: Process) -> tuple[int, ...]:

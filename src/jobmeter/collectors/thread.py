@@ -127,16 +127,16 @@ class ThreadSource:
             except (OSError, ValueError):
                 continue
             key = process.identity, thread_id
-            known = self._threads.get(key)
+            thread = self._threads.get(key)
             # Thread ids are reused: one with less CPU time than before is another thread.
-            if known is not None and reading.run_ns < known.last.run_ns:
+            if thread is not None and reading.run_ns < thread.last.run_ns:
                 self._end(self._threads.pop(key))
-                known = None
-            if known is None:
-                known = self._threads[key] = _Thread(pid, reading, reading if is_first else None)
-            before = known.migrations
-            rates.append(known.update(reading, now))
-            self._migrations += known.migrations - before
+                thread = None
+            if thread is None:
+                thread = self._threads[key] = _Thread(pid, reading, reading if is_first else None)
+            before = thread.migrations
+            rates.append(thread.update(reading, now))
+            self._migrations += thread.migrations - before
         return rates
 
     def _end(self, thread: _Thread) -> None:

@@ -97,19 +97,19 @@ class WindowReader:
         return parts
 
     def _columns_of(self, line: bytes, own: bytes, header: bytes) -> Columns:
-        known = self._columns.get((line, own))
-        if known is None:
+        columns = self._columns.get((line, own))
+        if columns is None:
             entry = parse_line(line)
             keys = entry.get("columns") if isinstance(entry, dict) else None
             if not line.endswith(b"\n") or not isinstance(keys, list) or check_texts(keys) is not None:
                 raise NotCanonical
             described = self._descriptions(own, header)
-            known = self._columns[line, own] = tuple(
+            columns = self._columns[line, own] = tuple(
                 ColumnKind(key, about.get("kind", ""), about.get("unit", ""))
                 for key in keys
                 for about in (described.get(key, {}),)
             )
-        return known
+        return columns
 
     def _descriptions(self, own: bytes, header: bytes) -> dict[str, Any]:
         """The descriptions of the run's measurements, from its header or the first line of the file."""

@@ -40,13 +40,13 @@ class Driver:
             count = nvml.nvmlDeviceGetCount()
         except nvml.NVMLError as error:
             raise NoData(f"NVIDIA driver: {_words(error)}") from None
-        found: list[Gpu] = []
+        gpus: list[Gpu] = []
         for index in range(count):
             try:
-                found += self._parts(index, nvml.nvmlDeviceGetHandleByIndex(index))
+                gpus += self._parts(index, nvml.nvmlDeviceGetHandleByIndex(index))
             except (nvml.NVMLError, GpuLost) as error:
                 self.faults.setdefault(f"GPU {index}", _words(error))
-        return found
+        return gpus
 
     def _parts(self, index: int, handle: Any) -> list[Gpu]:
         nvml, label = self._nvml, f"GPU {index}"
@@ -105,7 +105,7 @@ class Driver:
 
     def _processes(self, gpu: Gpu) -> dict[int, int | None] | None:
         """The processes that compute or draw on the GPU; None if the driver does not list them."""
-        found: dict[int, int | None] = {}
+        memory_by_pid: dict[int, int | None] = {}
         listed = False
         for kind in ("Compute", "Graphics"):
             entries = self._newest(gpu, f"nvmlDeviceGet{kind}RunningProcesses")
@@ -114,8 +114,8 @@ class Driver:
             listed = True
             for entry in entries:
                 # A process that does both is in both lists, with the same memory.
-                found[int(entry.pid)] = _larger(found.get(int(entry.pid)), entry.usedGpuMemory)
-        return found if listed else None
+                memory_by_pid[int(entry.pid)] = _larger(memory_by_pid.get(int(entry.pid)), entry.usedGpuMemory)
+        return memory_by_pid if listed else None
 
     def _newest(self, gpu: Gpu, name: str) -> list[Any] | None:
         """The result of the newest version of a function that the driver has; None if it has none."""
@@ -163,8 +163,8 @@ class Driver:
             pass  # there is nothing left to close
 
 
-def _larger(known: int | None, other: int | None) -> int | None:
-    return other if known is None else known if other is None else max(known, other)
+def _larger(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else max(one, other)
 
 
 def _text(value: Any) -> str:

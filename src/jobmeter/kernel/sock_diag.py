@@ -30,7 +30,7 @@ class TcpConnection(NamedTuple):
 
 def read_connections() -> list[TcpConnection]:
     """The connections of all users. Raises OSError if the kernel does not list them."""
-    found: list[TcpConnection] = []
+    connections: list[TcpConnection] = []
     for family in (socket.AF_INET, socket.AF_INET6):
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as netlink:
             body = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0xFFFFFFFF)
@@ -38,9 +38,9 @@ def read_connections() -> list[TcpConnection]:
             is_over = False
             while not is_over:
                 answer = netlink.recv(1 << 18)
-                found += parse_connections(answer)
+                connections += parse_connections(answer)
                 is_over = ends_the_list(answer)
-    return found
+    return connections
 
 
 def _messages(content: bytes) -> Iterator[tuple[int, bytes]]:
@@ -68,7 +68,7 @@ def ends_the_list(content: bytes) -> bool:
 
 def parse_connections(content: bytes) -> list[TcpConnection]:
     """The connections of an answer that have counters; a listening socket has none."""
-    found = []
+    connections = []
     for kind, body in _messages(content):
         if kind != _SOCK_DIAG_BY_FAMILY or len(body) < _MESSAGE_BYTES:
             continue
@@ -79,9 +79,9 @@ def parse_connections(content: bytes) -> list[TcpConnection]:
             if name == _INET_DIAG_INFO and length >= _ATTRIBUTE.size + _BYTES.size:
                 sent, received = _BYTES.unpack_from(body, at + _ATTRIBUTE.size)
                 # The kernel counts the SYN as a byte that was acknowledged.
-                found.append(TcpConnection(inode, received, max(sent - 1, 0)))
+                connections.append(TcpConnection(inode, received, max(sent - 1, 0)))
             at += max((length + 3) & ~3, _ATTRIBUTE.size)
-    return found
+    return connections
 
 
 def socket_inodes(machine: Machine, pid: int) -> set[int]:

@@ -121,8 +121,8 @@ class RunSummary:
             elapsed = now - self.started
             return elapsed if elapsed < _AT_THE_START else 0.0
         counted = self._held[key][1]  # later than its last reading if a window ended since
-        known = max(self._read_at[key], self._unchanged_until)
-        since = max((known + now) / 2, counted) if changed else now
+        last_reading = max(self._read_at[key], self._unchanged_until)
+        since = max((last_reading + now) / 2, counted) if changed else now
         self._count_held(key, since)
         return now - since
 

@@ -141,9 +141,9 @@ def _usage(record: Record, width: int | None) -> list[str]:
 def _costs(record: Record, factors: Factors) -> list[str]:
     """The cost and the carbon of the run; empty if nothing that was measured has a price."""
     values = {name: figure["value"] for name, figure in figures(record).items()}
-    known = costs(amounts_of_run(values, record.get("wall_seconds")), factors)
-    parts = [f"{known['cost']:.3g}"] if "cost" in known else []
-    parts += [f"{known['carbon_grams']:.3g} g of CO₂"] if "carbon_grams" in known else []
+    amounts = costs(amounts_of_run(values, record.get("wall_seconds")), factors)
+    parts = [f"{amounts['cost']:.3g}"] if "cost" in amounts else []
+    parts += [f"{amounts['carbon_grams']:.3g} g of CO₂"] if "carbon_grams" in amounts else []
     return ["", f"{'cost':<10} {', '.join(parts)}"] if parts else []
 
 

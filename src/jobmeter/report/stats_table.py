@@ -96,8 +96,8 @@ class _Rates:
     def __init__(self, total: GroupTotals, factors: Factors) -> None:
         self.total = total
         self._factors = factors
-        known = rounded_rates(total, factors)
-        self.names = (*_RATES, *(name for name in _IF_KNOWN if name in known))
+        rates = rounded_rates(total, factors)
+        self.names = (*_RATES, *(name for name in _IF_KNOWN if name in rates))
 
     def cells(self, totals: GroupTotals) -> list[str]:
         rates = rounded_rates(totals, self._factors)

@@ -35,10 +35,10 @@ class MetricFiles(NamedTuple):
     def state(self) -> tuple[int, ...] | None:
         """Inode, modification time and size of the file, which change when it is written; None if there is no file."""
         try:
-            found = os.stat(self.file or "")
+            status = os.stat(self.file or "")
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def append_metric(path: str, name: str, value: float, moment: float) -> None:

@@ -69,9 +69,9 @@ def forecast_usage(jobs: Sequence[Job], cluster: Cluster, expected: Mapping[int,
     ranges = {}
     for name, figure in FIGURES.items():
         values = [figure.of(each) for each in simulations]
-        known = sorted(value for value in values if value is not None)
-        if len(known) == len(values):
-            ranges[name] = Range(statistics.median(known), quantile(known, 0.05), quantile(known, 0.95))
+        measured = sorted(value for value in values if value is not None)
+        if len(measured) == len(values):
+            ranges[name] = Range(statistics.median(measured), quantile(measured, 0.05), quantile(measured, 0.95))
     return UsageForecast(cluster, ranges, simulations)
 
 

@@ -51,8 +51,8 @@ class ClusterWatch:
         )
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
-            _, said = self._process.communicate()
-            reason = said.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("jobmeter: ")
+            _, errors = self._process.communicate()
+            reason = errors.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("jobmeter: ")
             raise LaunchError(f"--monitor: {reason or 'the monitor ended'}")
 
     def stop(self) -> ClusterReport | None:

@@ -58,8 +58,8 @@ def expected_usage(
     """
     by_name = {step: _by_name(rows) for step, rows in histories.items()}
     spread = _spread(by_name.values())
-    known = [use.seconds for rows in histories.values() for use in _uses(rows, completed=True)]
-    usual = statistics.median(known) if known else None
+    run_seconds = [use.seconds for rows in histories.values() for use in _uses(rows, completed=True)]
+    usual = statistics.median(run_seconds) if run_seconds else None
     expected = {}
     for job in jobs:
         rows: Sequence[StoredRun] = by_name.get(job.step, {}).get(job.name, [])

@@ -129,8 +129,8 @@ class Progress:
             return None
         if self._left is None or now >= self._again_at:
             elapsed = {each.job.number: now - self._run.began_at(each) for each in running}
-            seen = (self._busy_seconds + sum(elapsed.values())) / max(now - self._began, 1e-9)
-            concurrency = max(seen, float(len(running)))
+            average = (self._busy_seconds + sum(elapsed.values())) / max(now - self._began, 1e-9)
+            concurrency = max(average, float(len(running)))
             self._left = remaining_seconds(
                 self._order, self._run.scheduler.is_settled, elapsed, self._pace, concurrency
             )

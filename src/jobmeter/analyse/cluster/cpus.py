@@ -46,27 +46,34 @@ def cpu_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
 
 
 def _bound(moments: Sequence[ClusterMoment], subject: str, limits: Thresholds) -> list[ClusterFinding]:
-    found = lasting(points(moments, lambda each: (cpu_share(each.values) or 0.0) >= limits.high), limits.seconds)
-    if not found:
+    busy_spells = lasting(points(moments, lambda each: (cpu_share(each.values) or 0.0) >= limits.high), limits.seconds)
+    if not busy_spells:
         return []
-    during = within(moments, found)
+    during = within(moments, busy_spells)
     demand = mean(during, lambda each: cpu_demand(each.values)) or 0.0
     used = mean(during, lambda each: each.values.get("used_cpus")) or 0.0
     capacity = mean(during, lambda each: each.values.get("capacity_cpus")) or 1.0
     wanted = mean(during, waiting_cpus) or 0.0
     count = round(mean(during, waiting_count) or 0.0)
     more = max(math.ceil(max(demand / limits.high - capacity, wanted) - 1e-6), 1)
-    seen = f"{_cpus(used)} of {_cpus(capacity)} were busy"
+    observation = f"{_cpus(used)} of {_cpus(capacity)} were busy"
     if demand - used >= 0.1:
-        seen += f", and processes waited for {_number(demand - used)} more"
+        observation += f", and processes waited for {_number(demand - used)} more"
     if count:
-        seen += f"; {_tasks(count)} waited for CPUs"
+        observation += f"; {_tasks(count)} waited for CPUs"
     effect = f"use would be {share_text(min(demand / (capacity + more), 1.0))} of the CPUs"
     if count and subject == CLUSTER:
         effect = f"the {_tasks(count)} that wait would run at once"
     return [
         ClusterFinding(
-            "cpu_bound", "problem", subject, seen, held_for(found), f"add {_cpus(more)}", effect, {"add_cpus": more}
+            "cpu_bound",
+            "problem",
+            subject,
+            observation,
+            held_for(busy_spells),
+            f"add {_cpus(more)}",
+            effect,
+            {"add_cpus": more},
         )
     ]
 
@@ -74,10 +81,10 @@ def _bound(moments: Sequence[ClusterMoment], subject: str, limits: Thresholds) -
 def over_reserved(history: History, limits: Thresholds) -> list[ClusterFinding]:
     """Findings about tasks that reserve CPUs which they do not use, by name if the requests of tasks are known."""
     moments = cluster_moments(history)
-    found = lasting(points(moments, lambda each: _is_idle(each, limits)), limits.seconds)
-    if not found:
+    idle_spells = lasting(points(moments, lambda each: _is_idle(each, limits)), limits.seconds)
+    if not idle_spells:
         return []
-    during, seconds = within(moments, found), held_for(found)
+    during, seconds = within(moments, idle_spells), held_for(idle_spells)
     named = [
         finding
         for name, request in history.requests.items()
@@ -104,11 +111,11 @@ def _task_demand(moment: ClusterMoment) -> float | None:
 
     None if a task ran for which it is not known whether it waited for CPUs.
     """
-    known = [task for task in moment.tasks.values() if "used_cpus" in task]
-    if any("waited_cpus" not in task for task in known):
+    measured_tasks = [task for task in moment.tasks.values() if "used_cpus" in task]
+    if any("waited_cpus" not in task for task in measured_tasks):
         return None
-    if known:
-        return sum(task["used_cpus"] + task["waited_cpus"] for task in known)
+    if measured_tasks:
+        return sum(task["used_cpus"] + task["waited_cpus"] for task in measured_tasks)
     return cpu_demand(moment.values)
 
 

@@ -26,5 +26,5 @@ _RULES = (
 
 def cluster_findings(history: History, limits: Thresholds = DEFAULT) -> list[ClusterFinding]:
     """The findings of all rules, problems first. They go by the time beyond a threshold, never by one sample."""
-    found = [finding for rule in _RULES for finding in rule(history, limits)]
-    return sorted(found, key=lambda each: each.severity != "problem")
+    findings = [finding for rule in _RULES for finding in rule(history, limits)]
+    return sorted(findings, key=lambda each: each.severity != "problem")

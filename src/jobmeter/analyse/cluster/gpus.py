@@ -15,10 +15,10 @@ from jobmeter.units import share_text, text
 def gpu_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
     moments = cluster_moments(history)
     busy = points(moments, lambda each: (share(each.values, "used_gpus", "total_gpus") or 0.0) >= limits.high)
-    found = lasting(busy, limits.seconds)
-    if not found:
+    busy_spells = lasting(busy, limits.seconds)
+    if not busy_spells:
         return []
-    during = within(moments, found)
+    during = within(moments, busy_spells)
     used = mean(during, lambda each: each.values.get("used_gpus")) or 0.0
     total = mean(during, lambda each: each.values.get("total_gpus")) or 1.0
     wanted = mean(during, _waiting_gpus) or 0.0
@@ -30,7 +30,7 @@ def gpu_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
             "problem",
             CLUSTER,
             f"{_number(used)} of {_gpus(total)} were busy{queue}",
-            held_for(found),
+            held_for(busy_spells),
             f"add {_gpus(more)}",
             f"use would be {share_text(min((used + wanted) / (total + more), 1.0))} of the GPUs",
             {"add_gpus": more},
@@ -46,10 +46,10 @@ def idle_gpu(history: History, limits: Thresholds) -> list[ClusterFinding]:
         reserved, used = moment.values.get("reserved_gpus", 0.0), moment.values.get("used_gpus")
         return reserved > 0 and used is not None and used <= limits.low * reserved
 
-    found = lasting(points(moments, is_idle), limits.seconds)
-    if not found:
+    idle_spells = lasting(points(moments, is_idle), limits.seconds)
+    if not idle_spells:
         return []
-    during = within(moments, found)
+    during = within(moments, idle_spells)
     used = mean(during, lambda each: each.values.get("used_gpus")) or 0.0
     reserved = mean(during, lambda each: each.values.get("reserved_gpus")) or 0.0
     wanted = mean(during, _waiting_gpus) or 0.0
@@ -62,7 +62,7 @@ def idle_gpu(history: History, limits: Thresholds) -> list[ClusterFinding]:
             "problem" if wanted else "hint",
             CLUSTER,
             f"{_gpus(reserved)} are reserved and {_number(used)} used",
-            held_for(found),
+            held_for(idle_spells),
             f"lower num_gpus of {names}: several can share one; {_gpus(max(enough, 1))} would do",
             f"{_gpus(max(reserved - max(enough, 1), 0.0))} would be free",
             {"gpus": max(enough, 1)},

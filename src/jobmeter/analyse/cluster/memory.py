@@ -33,14 +33,14 @@ def memory_bound(history: History, limits: Thresholds) -> list[ClusterFinding]:
 def _bound(history: History, node: Node, limits: Thresholds) -> list[ClusterFinding]:
     moments = node_moments(history, node)
     full = points(moments, lambda each: (share(each.values, _USED, _CAPACITY) or 0.0) >= limits.high)
-    found = lasting(full, limits.seconds)
-    if not found:
+    full_spells = lasting(full, limits.seconds)
+    if not full_spells:
         return []
-    during = within(moments, found)
+    during = within(moments, full_spells)
     used = mean(during, lambda each: each.values.get(_USED)) or 0.0
     capacity = mean(during, lambda each: each.values.get(_CAPACITY)) or 1.0
     more = used / limits.high - capacity + _step(capacity)
-    seen = f"{text(used, 'bytes')} of {text(capacity, 'bytes')} were in use{_full_in(moments, capacity)}"
+    observation = f"{text(used, 'bytes')} of {text(capacity, 'bytes')} were in use{_full_in(moments, capacity)}"
     largest = _largest_task(history, during)
     action = f"add {text(more, 'bytes')} of memory to it, or run fewer tasks there at a time"
     if largest:
@@ -50,8 +50,8 @@ def _bound(history: History, node: Node, limits: Thresholds) -> list[ClusterFind
             "memory_bound",
             "problem",
             f"node {node.name}",
-            seen,
-            held_for(found),
+            observation,
+            held_for(full_spells),
             action,
             f"{share_text(used / (capacity + more))} of its memory would be in use",
             {"add_memory_bytes": more},
@@ -74,11 +74,11 @@ def _largest_task(history: History, during: Sequence[ClusterMoment]) -> str:
 
 
 def _full_in(moments: Sequence[ClusterMoment], capacity: float) -> str:
-    known = [(each.seconds, each.values[_USED]) for each in moments if _USED in each.values]
-    slope, straight = line_through(known) if len(known) >= _FEW else (0.0, 0.0)
-    if slope <= 0 or straight < _STRAIGHT or known[-1][1] >= capacity:
+    levels = [(each.seconds, each.values[_USED]) for each in moments if _USED in each.values]
+    slope, straight = line_through(levels) if len(levels) >= _FEW else (0.0, 0.0)
+    if slope <= 0 or straight < _STRAIGHT or levels[-1][1] >= capacity:
         return ""
-    return f", full in {text(round((capacity - known[-1][1]) / slope), 'seconds')} at this rate"
+    return f", full in {text(round((capacity - levels[-1][1]) / slope), 'seconds')} at this rate"
 
 
 def memory_growth(history: History, limits: Thresholds) -> list[ClusterFinding]:
@@ -91,13 +91,13 @@ def _growth(history: History, node: Node, limits: Thresholds) -> list[ClusterFin
     climb = _climb(moments)
     if len(climb) < _FEW or climb[-1].seconds - climb[0].seconds < limits.seconds:
         return []
-    known = [(each.seconds, each.values[_USED]) for each in climb]
+    levels = [(each.seconds, each.values[_USED]) for each in climb]
     capacity = climb[-1].values.get(_CAPACITY, math.inf)
-    grown, seconds = known[-1][1] - known[0][1], known[-1][0] - known[0][0]
-    slope, straight = line_through(known)
+    grown, seconds = levels[-1][1] - levels[0][1], levels[-1][0] - levels[0][0]
+    slope, straight = line_through(levels)
     if slope <= 0 or straight < _STRAIGHT or not grown >= _GROWTH * capacity:
         return []
-    left = (capacity - known[-1][1]) / slope
+    left = (capacity - levels[-1][1]) / slope
     largest = _largest_task(history, climb)
     whose = f" of `{largest}`" if largest else ""
     return [
@@ -105,7 +105,7 @@ def _growth(history: History, node: Node, limits: Thresholds) -> list[ClusterFin
             "memory_growth",
             "problem" if left < 3600 else "hint",
             f"node {node.name}",
-            f"memory climbed by {text(grown, 'bytes')} to {text(known[-1][1], 'bytes')} and never fell "
+            f"memory climbed by {text(grown, 'bytes')} to {text(levels[-1][1], 'bytes')} and never fell "
             f"by more than {share_text(_SETBACK)} of that",
             seconds,
             f"find what keeps memory{whose}: references that are not dropped, results that are not fetched",

@@ -26,14 +26,14 @@ _MOSTLY = 0.95
 
 
 def node_lost(history: History, limits: Thresholds) -> list[ClusterFinding]:
-    found = []
+    findings = []
     for node in history.nodes.values():
         if node.lost is None or node.left is None:
             continue
         stats = history.node_stats.get(node.id, {})
         cpus = stats["total_cpus"].last if "total_cpus" in stats else None
         missing = f"{text(cpus, 'count')} CPUs fewer" if cpus is not None else "one node fewer"
-        found.append(
+        findings.append(
             ClusterFinding(
                 "node_lost",
                 "problem",
@@ -44,7 +44,7 @@ def node_lost(history: History, limits: Thresholds) -> list[ClusterFinding]:
                 f"the cluster has {missing} until then",
             )
         )
-    return found
+    return findings
 
 
 def skew(history: History, limits: Thresholds) -> list[ClusterFinding]:
@@ -58,12 +58,14 @@ def skew(history: History, limits: Thresholds) -> list[ClusterFinding]:
         return (full, idle) if shares[full] >= limits.high and shares[idle] <= limits.low else None
 
     pairs = [(sample, apart(sample)) for sample in history.samples]
-    found = lasting((Point(sample.seconds, sample.span, pair is not None) for sample, pair in pairs), limits.seconds)
-    if not found:
+    skewed_spells = lasting(
+        (Point(sample.seconds, sample.span, pair is not None) for sample, pair in pairs), limits.seconds
+    )
+    if not skewed_spells:
         return []
-    chosen = [pair for sample, pair in pairs if pair and any(spell.covers(sample.seconds) for spell in found)]
+    chosen = [pair for sample, pair in pairs if pair and any(spell.covers(sample.seconds) for spell in skewed_spells)]
     full, idle = max(set(chosen), key=chosen.count)
-    during = within(cluster_moments(history), found)
+    during = within(cluster_moments(history), skewed_spells)
     even = mean(during, lambda each: cpu_share(each.values)) or 0.0
     return [
         ClusterFinding(
@@ -71,7 +73,7 @@ def skew(history: History, limits: Thresholds) -> list[ClusterFinding]:
             "hint",
             CLUSTER,
             f"node {_name(history, full)} was full while node {_name(history, idle)} was idle",
-            held_for(found),
+            held_for(skewed_spells),
             'spread the work: scheduling_strategy="SPREAD", and no placement that ties tasks to one node',
             f"every node would have {share_text(min(even, 1.0))} of its CPUs busy",
         )
@@ -81,17 +83,17 @@ def skew(history: History, limits: Thresholds) -> list[ClusterFinding]:
 def under_used(history: History, limits: Thresholds) -> list[ClusterFinding]:
     """A finding if little was reserved and little used, for long enough and for at least half of the time."""
     moments = cluster_moments(history)
-    found = lasting(points(moments, lambda each: _is_low(each, limits)), limits.seconds)
-    if not found or held_for(found) < history.seconds / 2:
+    idle_spells = lasting(points(moments, lambda each: _is_low(each, limits)), limits.seconds)
+    if not idle_spells or held_for(idle_spells) < history.seconds / 2:
         return []
-    during = within(moments, found)
+    during = within(moments, idle_spells)
     used = mean(during, lambda each: cpu_share(each.values)) or 0.0
     reserved = mean(during, lambda each: share(each.values, "reserved_cpus", "total_cpus"))
     nodes = round(mean(during, lambda each: each.values.get("nodes")) or 1.0)
     needed = _nodes_needed(moments, nodes, limits)
     running = mean(during, lambda each: each.values.get("tasks_running")) or 0.0
     held = "" if reserved is None else f" and {share_text(reserved)} reserved"
-    seen = f"{share_text(used)} of the CPUs were used{held}"
+    observation = f"{share_text(used)} of the CPUs were used{held}"
     actions, effects, amounts = [], [], {}
     if needed < nodes:
         actions.append(f"shrink to {needed} node{'s' * (needed != 1)}")
@@ -107,7 +109,14 @@ def under_used(history: History, limits: Thresholds) -> list[ClusterFinding]:
         actions, effects = ["start work on it, or stop it"], ["nothing would wait for it"]
     return [
         ClusterFinding(
-            "under_used", "hint", CLUSTER, seen, held_for(found), ", or ".join(actions), "; ".join(effects), amounts
+            "under_used",
+            "hint",
+            CLUSTER,
+            observation,
+            held_for(idle_spells),
+            ", or ".join(actions),
+            "; ".join(effects),
+            amounts,
         )
     ]
 

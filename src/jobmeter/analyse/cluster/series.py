@@ -65,17 +65,17 @@ class Spell(NamedTuple):
 
 def spells(points: Iterable[Point], bridge: float) -> list[Spell]:
     """The periods in which the condition held; a break of up to `bridge` seconds does not end a period."""
-    found: list[Spell] = []
+    merged: list[Spell] = []
     for point in points:
         if not point.holds or point.span <= 0:
             continue
         start = point.seconds - point.span
-        if found and start - found[-1].end <= bridge + 1e-6:
-            last = found.pop()
-            found.append(Spell(last.start, point.seconds, last.seconds + point.span))
+        if merged and start - merged[-1].end <= bridge + 1e-6:
+            last = merged.pop()
+            merged.append(Spell(last.start, point.seconds, last.seconds + point.span))
         else:
-            found.append(Spell(start, point.seconds, point.span))
-    return found
+            merged.append(Spell(start, point.seconds, point.span))
+    return merged
 
 
 def lasting(points: Iterable[Point], least: float) -> list[Spell]:
@@ -83,6 +83,6 @@ def lasting(points: Iterable[Point], least: float) -> list[Spell]:
     return [spell for spell in spells(points, least / 10) if spell.seconds >= least - 1e-6]
 
 
-def held_for(found: Iterable[Spell]) -> float:
+def held_for(periods: Iterable[Spell]) -> float:
     """The seconds in which the condition held, over all periods."""
-    return sum(spell.seconds for spell in found)
+    return sum(spell.seconds for spell in periods)

@@ -60,35 +60,35 @@ def cpu_share(values: Values) -> float | None:
     return demand / capacity if demand is not None and capacity > 0 else None
 
 
-def within(moments: Iterable[ClusterMoment], found: Sequence[Spell]) -> list[ClusterMoment]:
+def within(moments: Iterable[ClusterMoment], spells: Sequence[Spell]) -> list[ClusterMoment]:
     """The moments within these periods."""
     return [
         moment
         for moment in moments
-        if any(spell.start < moment.seconds <= spell.end + 1e-6 and moment.span > 0 for spell in found)
+        if any(spell.start < moment.seconds <= spell.end + 1e-6 and moment.span > 0 for spell in spells)
     ]
 
 
 def mean(moments: Sequence[ClusterMoment], value: Callable[[ClusterMoment], float | None]) -> float | None:
     """The mean of a value weighted by time, over the moments for which it is known; None if there are none."""
-    known = [(amount, moment.span) for moment in moments if (amount := value(moment)) is not None]
-    seconds = sum(span for _, span in known)
-    return sum(amount * span for amount, span in known) / seconds if seconds > 0 else None
+    amounts = [(amount, moment.span) for moment in moments if (amount := value(moment)) is not None]
+    seconds = sum(span for _, span in amounts)
+    return sum(amount * span for amount, span in amounts) / seconds if seconds > 0 else None
 
 
 def percentile(
     moments: Sequence[ClusterMoment], value: Callable[[ClusterMoment], float | None], part: float
 ) -> float | None:
     """The level that a value did not exceed for the share `part` of the time; None if the value is never known."""
-    known = sorted((amount, moment.span) for moment in moments if (amount := value(moment)) is not None)
-    if not known:
+    amounts = sorted((amount, moment.span) for moment in moments if (amount := value(moment)) is not None)
+    if not amounts:
         return None
-    left = part * sum(span for _, span in known)
-    for amount, span in known:
+    left = part * sum(span for _, span in amounts)
+    for amount, span in amounts:
         left -= span
         if left <= 1e-9:
             return amount
-    return known[-1][0]
+    return amounts[-1][0]
 
 
 def waiting_cpus(moment: ClusterMoment) -> float:

@@ -77,19 +77,19 @@ def _replay_all(rows: Sequence[StoredRun], resource: Resource, policy: Policy) -
 
 
 def _task(row: StoredRun, resource: Resource) -> ReplayedTask | None:
-    seen: Observation | None = observation(row, resource, exactly=True)
-    if seen is None or seen.ending != COMPLETE:
+    observed: Observation | None = observation(row, resource, exactly=True)
+    if observed is None or observed.ending != COMPLETE:
         return None
-    seconds = seen.seconds if resource is MEMORY else 1.0
-    return ReplayedTask(job_of(row).step, Need(seen.value, seen.features, seconds, row.get(resource.requested)))
+    seconds = observed.seconds if resource is MEMORY else 1.0
+    return ReplayedTask(job_of(row).step, Need(observed.value, observed.features, seconds, row.get(resource.requested)))
 
 
 def _core_hours(rows: Sequence[StoredRun], target: float) -> dict[str, float]:
     """Core-hours that were held and not used, by method. Too few CPUs make a run longer, but not fail."""
     past: dict[str, list[float]] = {}
     wasted = dict.fromkeys(METHODS, 0.0)
-    known = [row for row in rows if used_amount(row, CPU) is not None and row.get("wall_seconds")]
-    for row in known:
+    measured = [row for row in rows if used_amount(row, CPU) is not None and row.get("wall_seconds")]
+    for row in measured:
         needs = sorted(past.setdefault(job_of(row).step, []))
         requested = row.get(CPU.requested) or needed_cpus(row)
         used = row.get("cpu_mean_percent", used_amount(row, CPU) or 0.0) / 100
@@ -102,6 +102,6 @@ def _core_hours(rows: Sequence[StoredRun], target: float) -> dict[str, float]:
         for method, cpus in requests.items():
             wasted[method] += max(cpus - used, 0.0) * row["wall_seconds"] / CORE_HOUR
         past[job_of(row).step].append(needed_cpus(row))
-    if not all(row.get(CPU.requested) for row in known):
+    if not all(row.get(CPU.requested) for row in measured):
         del wasted[TODAY]
-    return wasted if known else {}
+    return wasted if measured else {}

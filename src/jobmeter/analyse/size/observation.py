@@ -52,14 +52,14 @@ def needs(observations: Sequence[Observation], resource: Resource) -> list[Need]
     than the limit. A run that ended early counts if it used more than every completed run.
     """
     most = max((one.value for one in observations if one.ending == COMPLETE), default=0.0)
-    found = []
+    counted = []
     for one in observations:
         amount = one.amount
         if one.ending == LIMIT:
             amount *= BEYOND_LIMIT
         if one.ending == COMPLETE or one.value > most or (one.ending == LIMIT and one.value >= most):
-            found.append(Need(amount, one.features, one.seconds if resource is MEMORY else 1.0))
-    return found
+            counted.append(Need(amount, one.features, one.seconds if resource is MEMORY else 1.0))
+    return counted
 
 
 def features_of(row: StoredRun) -> dict[str, float]:

@@ -77,8 +77,8 @@ class Pool:
         Returns the share of runs expected to fail. `budget` is the part of the failures allowed by the target that this
         resource may cause; `features` are the features known of future runs; None: all.
         """
-        known = [sizer for sizer in self._sizers if sizer.runs > 1]
-        sample = known[:: max(len(known) // _MOST_SETTLED, 1)]
+        repeated = [sizer for sizer in self._sizers if sizer.runs > 1]
+        sample = repeated[:: max(len(repeated) // _MOST_SETTLED, 1)]
         runs = sum(sizer.runs for sizer in sample)
         for _ in range(_SETTLING):
             failing = sum(sizer.runs * sizer.expected_failures(terms, features) for sizer in sample)

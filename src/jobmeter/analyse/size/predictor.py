@@ -158,14 +158,14 @@ class Predictor:
         if not complete:
             return _guess(observations, resource, today, most)
         sizer = self._sizers[resource]
-        known = sizer.known(_with_reading(features, sizer))
-        if not known and len({one.name for one in observations}) > 1:
+        usable = sizer.known(_with_reading(features, sizer))
+        if not usable and len({one.name for one in observations}) > 1:
             sizer = Sizer(self._pools.of(resource), is_counted=False)
             sizer.learn(needs(as_largest(observations)[::-1], resource))
             whose = "of its largest job, " + max(observations, key=lambda one: one.value).name
         else:
             whose = self._version
-        size = sizer.predict(known, self._policy.terms(resource))
+        size = sizer.predict(usable, self._policy.terms(resource))
         assert size is not None, "a run that completed is a need"
         law = sizer.law(self._policy.terms(resource)) if resource is MEMORY else None
         amount, reason = size.amount, _reason(size, resource, most, whose)
@@ -176,20 +176,20 @@ class Predictor:
             reason = (
                 f"{words} was not enough and no run is known to have used more: at least {BEYOND_LIMIT:g} times that"
             )
-        if resource is RUNTIME and not known and not self._policy.below_peak and amount < most:
+        if resource is RUNTIME and not usable and not self._policy.below_peak and amount < most:
             amount, reason = most, f"{reason}; not below the longest run"
         elif (
-            not known
+            not usable
             and not self._policy.below_peak
             and amount < (usual_most := _usual_most(observations, self._policy))
         ):
             amount, reason = usual_most, f"{reason}; not below what is not rare among the last {_RECENT}"
-        request, reason = _settled(amount, resource, today, observations, reason, is_beyond=sizer.is_beyond(known))
+        request, reason = _settled(amount, resource, today, observations, reason, is_beyond=sizer.is_beyond(usable))
         room = max(one.room for one in observations)
         if room > _NO_ROOM:
             reason += f", with {100 * (room - 1):.0f} % for what the figure may miss"
         usual = min(median(complete), most)
-        return Amount(resource, request, today, most, usual, size.failing, reason, law, known)
+        return Amount(resource, request, today, most, usual, size.failing, reason, law, usable)
 
 
 def fit(
@@ -232,8 +232,8 @@ def _guess(observations: Sequence[Observation], resource: Resource, today: float
     met = max((one.value for one in observations if one.ending == LIMIT), default=0.0)
     amount = max(one.amount for one in observations) * BEYOND_LIMIT_UNKNOWN
     words = text(most, resource.unit)
-    known = f"{words} was not enough" if met >= most else f"one used {words} before it failed"
-    reason = f"no run has completed, {known}: {BEYOND_LIMIT_UNKNOWN:g} times that is a guess"
+    limit_met = f"{words} was not enough" if met >= most else f"one used {words} before it failed"
+    reason = f"no run has completed, {limit_met}: {BEYOND_LIMIT_UNKNOWN:g} times that is a guess"
     return Amount(resource, _rounded(amount, resource), today, most, most, None, reason)
 
 

@@ -297,9 +297,9 @@ class Sizer:
         There must be two runs or more.
         """
         price = self.pool.price(terms)
-        known = dict.fromkeys((name for name in self._judged if names is None or name in names), 0.0)
-        known.pop(_NO_FEATURE, None)
-        return _least_cost(self._candidates(known, price), price)[1].failing
+        usable = dict.fromkeys((name for name in self._judged if names is None or name in names), 0.0)
+        usable.pop(_NO_FEATURE, None)
+        return _least_cost(self._candidates(usable, price), price)[1].failing
 
     def _models(self, features: Features) -> list[_Judged]:
         """The models that can predict a run with these features."""

@@ -50,10 +50,10 @@ def _converted(options: argparse.Namespace, kind: str) -> tuple[str, int, list[s
 
     text = read_text(options.source)
     if not is_foreign(text):
-        known = (
+        formats = (
             "a spec, a graph of `snakemake --dag` or `nextflow -with-dag` (DOT, Mermaid), nor a summary of Snakemake"
         )
-        raise UsageError(f"{options.source}: is neither {known}")
+        raise UsageError(f"{options.source}: is neither {formats}")
     name = os.path.splitext(os.path.basename(options.output or options.source))[0]
     spec = foreign_spec(options.source, text, name, None if extra is None else (extra, read_text(extra)))
     notes = [

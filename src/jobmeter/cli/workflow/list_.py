@@ -28,19 +28,19 @@ _COLUMNS = (
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     store = resolve("store", options.store)
-    found = []
-    seen: set[str] = set()
+    entries = []
+    listed_workflows: set[str] = set()
     for directory in all_runs(store):
-        if directory.workflow in seen and not options.all:
+        if directory.workflow in listed_workflows and not options.all:
             continue
-        seen.add(directory.workflow)
+        listed_workflows.add(directory.workflow)
         try:
-            found.append(_entry(StoredRun(directory, directory.plan(), attempts_of(store, directory, warn))))
+            entries.append(_entry(StoredRun(directory, directory.plan(), attempts_of(store, directory, warn))))
         except StoreError as error:
             warn(str(error))
     if options.json:
-        print_json(found)
-    elif not found:
+        print_json(entries)
+    elif not entries:
         warn("no workflow was run yet. `jobmeter workflow run SPEC` runs one.")
     else:
         rows = [
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
                 f"{entry['completed']}/{entry['jobs']}",
                 str(entry["spec"]),
             ]
-            for entry in found
+            for entry in entries
         ]
         print_table(_COLUMNS, rows)
     return 0

@@ -148,8 +148,8 @@ def last_line(path: str) -> str:
             lines = bytes_to_text(file.read()).split("\n")
     except OSError:
         return ""
-    said = [line.strip() for line in lines if line.strip()]
-    return printable(said[-1])[:200] if said else ""
+    texts = [line.strip() for line in lines if line.strip()]
+    return printable(texts[-1])[:200] if texts else ""
 
 
 def print_summary(plan: Plan, directory: RunDirectory, result: Result, attempts: Sequence[Attempt]) -> None:

@@ -164,15 +164,15 @@ class Dispatch:
             return
         if now - sent.last_sent < _PATIENCE or self._workers.heard_at(state.name) < sent.last_sent + _PATIENCE / 2:
             return
-        known = state.tasks.get(sent.id)
-        if known is None:
+        reported = state.tasks.get(sent.id)
+        if reported is None:
             if sent.order is None:
                 self._end(sent, Ended(sent.number, None, f"worker {sent.worker} does not know it any more"))
             elif state.closing:
                 self._wait_again([sent])  # it was sent to a worker that was about to close, which will never begin it
             else:
                 self._orders.send(sent, sent.order)
-        elif known[0] > sent.received and now - sent.last_received > _PATIENCE:
+        elif reported[0] > sent.received and now - sent.last_received > _PATIENCE:
             sent.last_sent = now
             self._orders.request_reports(sent)
 

@@ -89,10 +89,10 @@ def check_nodes(runtimes: Iterable[str]) -> list[str]:
     wanted = sorted(runtimes)
     remote_probe = ray.remote(num_cpus=0, max_retries=0)(probe.probe_node)
     answers, failures = on_every_node(remote_probe, wanted)
-    for node, found in answers.items():
-        _check_versions(node, found, ray.__version__)
+    for node, node_facts in answers.items():
+        _check_versions(node, node_facts, ray.__version__)
         for runtime in wanted:
-            if runtime not in found["runtimes"] and node.cpus > 0:
+            if runtime not in node_facts["runtimes"] and node.cpus > 0:
                 name = "container runtime" if runtime == "auto" else runtime
                 raise LaunchError(f"node {node.short()} of the Ray cluster has no {name} that answers")
     if not answers:
@@ -101,20 +101,20 @@ def check_nodes(runtimes: Iterable[str]) -> list[str]:
     return [f"node {node.short()} of the Ray cluster could not be checked: {why}" for node, why in failures.items()]
 
 
-def _check_versions(node: NodeInfo, found: dict[str, Any], ray_version: str) -> None:
-    if "missing" in found:
+def _check_versions(node: NodeInfo, node_facts: dict[str, Any], ray_version: str) -> None:
+    if "missing" in node_facts:
         raise LaunchError(
-            f"node {node.short()} of the Ray cluster has no jobmeter that can be used ({found['missing']}). "
+            f"node {node.short()} of the Ray cluster has no jobmeter that can be used ({node_facts['missing']}). "
             f"Install {__version__} there: pip install 'jobmeter[ray]'"
         )
-    if found["protocol"] != PROTOCOL or found["jobmeter"] != __version__:
+    if node_facts["protocol"] != PROTOCOL or node_facts["jobmeter"] != __version__:
         raise LaunchError(
-            f"node {node.short()} of the Ray cluster has jobmeter {found['jobmeter']}, here is {__version__}. "
+            f"node {node.short()} of the Ray cluster has jobmeter {node_facts['jobmeter']}, here is {__version__}. "
             "Install the same version on all nodes."
         )
     for name, there, here in (
-        ("Ray", found["ray"], ray_version),
-        ("Python", found["python"].rpartition(".")[0], platform.python_version().rpartition(".")[0]),
+        ("Ray", node_facts["ray"], ray_version),
+        ("Python", node_facts["python"].rpartition(".")[0], platform.python_version().rpartition(".")[0]),
     ):
         if there != here:
             raise LaunchError(

@@ -170,12 +170,12 @@ class Driver:
                 time.sleep(0.2)
 
     def _watch_nodes(self) -> None:
-        seen = None
+        last_nodes = None
         while True:
             now = cluster.nodes()
-            if now != seen:
+            if now != last_nodes:
                 self._out.put(("nodes", now))
-                seen = now
+                last_nodes = now
             time.sleep(_LOOK)
 
     def _guarded(self, run: Callable[[], None]) -> None:

@@ -62,8 +62,8 @@ def forget_ended() -> None:
         worker = name.split(".")[1]
         if not worker.isdigit() or identity_of(THIS_MACHINE, int(worker)) is None:
             token = _read(name)
-            known = [Identity(*token[each]) for each in ("shepherd", "main") if each in token]
-            if not any(identity_of(THIS_MACHINE, each.pid) == each for each in known) and "container" not in token:
+            identities = [Identity(*token[each]) for each in ("shepherd", "main") if each in token]
+            if not any(identity_of(THIS_MACHINE, each.pid) == each for each in identities) and "container" not in token:
                 _remove(name)
 
 

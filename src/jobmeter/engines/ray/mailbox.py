@@ -54,11 +54,11 @@ class Mailbox:
             self._cancelled.append((task, at_once))
             self._changed.notify_all()
 
-    async def cancels(self, known: int) -> tuple[bool, list[tuple[str | None, bool]]]:
-        """For a node: whether the driver lives, and all cancels after the first `known`. Waits some seconds for one."""
+    async def cancels(self, received: int) -> tuple[bool, list[tuple[str | None, bool]]]:
+        """For a node: whether the driver lives, and the cancels after the first `received`. It waits for one."""
         async with self._changed:
-            await self._wait(lambda: len(self._cancelled) > known)
-            return self.driver_lives(), self._cancelled[known:]
+            await self._wait(lambda: len(self._cancelled) > received)
+            return self.driver_lives(), self._cancelled[received:]
 
     def driver_lives(self) -> bool:
         return self._open_polls > 0 or time.monotonic() - self._last_poll < PATIENCE

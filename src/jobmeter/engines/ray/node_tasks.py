@@ -168,13 +168,13 @@ class NodeTasks(LocalEngine):
         import ray
         from ray.exceptions import RayError
 
-        known = 0
+        received = 0
         while True:
             try:
-                lives, cancels = ray.get(self._mailbox.cancels.remote(known))
+                lives, cancels = ray.get(self._mailbox.cancels.remote(received))
             except RayError:
                 lives, cancels = False, []
-            known += len(cancels)
+            received += len(cancels)
             with self._cancel_lock:
                 for task, at_once in cancels if lives else [(None, True)]:
                     self._known_cancels[task] = at_once or self._known_cancels.get(task, False)
@@ -185,9 +185,9 @@ class NodeTasks(LocalEngine):
 
     def _heed(self, task: NodeTask) -> None:
         """Cancel the task if a cancel of it, or of all tasks, has come."""
-        said = [self._known_cancels[each] for each in (task.id, None) if each in self._known_cancels]
-        if said:
-            self.cancel(self._number, at_once=any(said))
+        cancels = [self._known_cancels[each] for each in (task.id, None) if each in self._known_cancels]
+        if cancels:
+            self.cancel(self._number, at_once=any(cancels))
 
     # The local engine reports to these methods, which pass each report on to the task.
 

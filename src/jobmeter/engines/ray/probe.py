@@ -11,14 +11,14 @@ def probe_node(runtimes: list[str]) -> dict[str, Any]:
 
     import ray
 
-    found: dict[str, Any] = {"python": platform.python_version(), "ray": ray.__version__, "runtimes": []}
+    facts: dict[str, Any] = {"python": platform.python_version(), "ray": ray.__version__, "runtimes": []}
     try:
         from jobmeter import __version__
         from jobmeter.engines.ray.protocol import PROTOCOL
 
-        found |= {"jobmeter": __version__, "protocol": PROTOCOL}
+        facts |= {"jobmeter": __version__, "protocol": PROTOCOL}
     except ImportError as error:
-        return {**found, "missing": str(error)}
+        return {**facts, "missing": str(error)}
     if runtimes:
         from jobmeter.errors import JobmeterError
         from jobmeter.launch.container.runtime import open_runtime
@@ -28,5 +28,5 @@ def probe_node(runtimes: list[str]) -> dict[str, Any]:
                 open_runtime(runtime).close()
             except JobmeterError:
                 continue
-            found["runtimes"].append(runtime)
-    return found
+            facts["runtimes"].append(runtime)
+    return facts

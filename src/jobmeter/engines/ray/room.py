@@ -15,8 +15,8 @@ Need = Mapping[str, float]
 def need_of(requirement: Requirement, custom: Mapping[str, float] = {}) -> dict[str, float]:
     """What a job needs. A job that requests no CPUs counts as one CPU, so that a cluster does not get endless jobs."""
     amounts = {name: getattr(requirement, name) for name in ("cpus", "memory_bytes", "gpus")}
-    known = {name: value for name, value in amounts.items() if value is not None}
-    return {"cpus": 1.0, **known, **{CUSTOM + name: amount for name, amount in custom.items()}}
+    requested = {name: value for name, value in amounts.items() if value is not None}
+    return {"cpus": 1.0, **requested, **{CUSTOM + name: amount for name, amount in custom.items()}}
 
 
 def largest(nodes: Iterable[NodeInfo]) -> Capacity:

@@ -98,9 +98,9 @@ class KilledTasks:
             self._write_unmeasured(task)
             return
         task_id = task.labels[TASK_ID]
-        found = find_runs(path, f'"{TASK_ID}":"{task_id}"'.encode())
+        runs_of_task = find_runs(path, f'"{TASK_ID}":"{task_id}"'.encode())
         is_known = False
-        for location in found.unfinished:
+        for location in runs_of_task.unfinished:
             journal = read_journal(path, location)
             is_task = journal.header.get("labels", {}).get(TASK_ID) == task_id
             is_known = is_known or is_task
@@ -109,9 +109,9 @@ class KilledTasks:
             append_to_journal(path, {"run": record["id"]}, {"record": record})
         if is_known:
             return
-        if found.last_marked is not None:
+        if runs_of_task.last_marked is not None:
             # The task itself had ended and has a record; its child ended because of it, as after SystemExit.
-            ended = read_journal(path, found.last_marked).record
+            ended = read_journal(path, runs_of_task.last_marked).record
             if ended is not None and str(ended.get("started")) >= utc(task.accepted - 1):
                 return
         self._write_unmeasured(task)

@@ -18,10 +18,10 @@ def markdown(result: BenchResult) -> str:
     columns, rows = summary_table(result)
     headings = [column.name for column in columns]
     spreads = [variant.spreads() for variant in result.variants]
-    for row, found in zip(rows, spreads):
+    for row, row_spreads in zip(rows, spreads):
         for place, measure in enumerate(BENCH_MEASURES, start=1):
-            if place < len(row) and headings[place] == measure.name and measure.key in found:
-                spread = found[measure.key]
+            if place < len(row) and headings[place] == measure.name and measure.key in row_spreads:
+                spread = row_spreads[measure.key]
                 row[place] = figure_text(spread.median, measure, at_least=spread.at_least)
                 if spread.interval is not None:
                     row[place] += f" ({range_text(spread.interval, measure)})"

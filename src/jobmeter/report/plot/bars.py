@@ -58,16 +58,16 @@ def bars_html(jobs: Sequence[JobCurves]) -> str:
 
 def track(values: dict[str, float | None], unit: str, most: float) -> str:
     """The bar of one run, and its amounts in words."""
-    known = {name: value for name, value in values.items() if value is not None}
-    if not known:
+    measured = {name: value for name, value in values.items() if value is not None}
+    if not measured:
         return ""
-    words = ", ".join(f"{name} {text(value, unit)}" for name, value in known.items())
+    words = ", ".join(f"{name} {text(value, unit)}" for name, value in measured.items())
     parts = []
     for name, style in (("peak", "peak"), ("mean", "mean"), ("requested", "mark")):
-        if name in known:
-            share = 100 * known[name] / most if most else 0.0
+        if name in measured:
+            share = 100 * measured[name] / most if most else 0.0
             parts.append(f'<span class="{style}" style="{"left" if style == "mark" else "width"}:{share:.2f}%"></span>')
-    amount = known.get("peak", known.get("mean"))
+    amount = measured.get("peak", measured.get("mean"))
     used = "" if amount is None else f"<b>{text(amount, unit)}</b>"
-    requested = f" of {text(known['requested'], unit)}" if "requested" in known else ""
+    requested = f" of {text(measured['requested'], unit)}" if "requested" in measured else ""
     return f'<div class="track" title="{words}">{"".join(parts)}</div><span class="amounts">{used}{requested}</span>'

@@ -78,8 +78,8 @@ class RowWriter:
         job = job_metadata.c
         holders: dict[str, int] = {}
         for some in _parts(run_ids):
-            found = self._connection.execute(select(job.job_id, job.file).where(job.job_id.in_(some)))
-            holders.update({row.job_id: row.file for row in found})
+            holding_rows = self._connection.execute(select(job.job_id, job.file).where(job.job_id.in_(some)))
+            holders.update({row.job_id: row.file for row in holding_rows})
         for position, (run_id, file) in enumerate(zip(run_ids, files)):
             holder = holders.setdefault(run_id, file)
             name, other = self._file_name(file), self._file_name(holder)

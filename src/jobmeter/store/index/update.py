@@ -117,9 +117,9 @@ class _Updating:
         if state.get("directory") == str(mtime) and not left:
             return _Plan(changed, [], None) if changed else None
         names = self._names() if mtime else set()
-        known = set(self._connection.execute(select(journal_files.c.name)).scalars())
-        changed = [name for name in changed if name in names] + sorted(names - known)
-        gone = [name for name in known - names if not self._exists(name)]
+        indexed_names = set(self._connection.execute(select(journal_files.c.name)).scalars())
+        changed = [name for name in changed if name in names] + sorted(names - indexed_names)
+        gone = [name for name in indexed_names - names if not self._exists(name)]
         settled = time.time() - mtime / 1e9 > _SETTLED
         if not changed and not gone and not settled and not left:
             return None
