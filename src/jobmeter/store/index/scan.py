@@ -19,6 +19,7 @@ from jobmeter.journal.reader import (
     skipped,
     unreadable,
 )
+from jobmeter.model import Status
 from jobmeter.record.checks import check_texts
 from jobmeter.record.types import LARGEST_STORED
 from jobmeter.record.validate import check_indexed, check_labels
@@ -32,6 +33,7 @@ _UNUSED = b',"measurements":{'
 _IMPORTED = b'"imported":{"from":'
 """Precedes, in that part, the name of the tool that recorded an imported run, which the index does use."""
 _NEWLINE, _BRACKET = b"\n["
+_RUNNING = Status.RUNNING.value
 _MOST_PROBLEMS = 5
 """How many problems of one file are reported one by one."""
 _LONGEST_RUN = 1e11
@@ -207,8 +209,7 @@ class Scan:
         self._problem(unreadable(self.path, number, line))
 
     def _record(self, number: int, line: bytes) -> ScannedRun | None:
-        record = final_record(_used_part(line))
-        run = self._current
+        record, run = _used_part(line), self._current
         if not isinstance(record, dict):
             self._problem(unreadable(self.path, number, line))
             return None
@@ -216,6 +217,8 @@ class Scan:
         if problem is not None:
             self._problem(skipped(self.path, number, f"record{problem}"))
             return None
+        if record["outcome"]["status"] == _RUNNING:
+            final_record(record)
         if run is None or run.run_id != record["id"]:
             run = self._open.get(record["id"])
         if run is None:
