@@ -18,6 +18,8 @@ NEAREST = 5
 RECENT = 3
 _FARTHEST = 3.0
 """How far an extrapolation may go beyond the observed needs, as a power of e."""
+_LARGEST_EXPONENT = 600.0
+"""Of the factor in a formula, as a power of e: with its margin it is still a float, which ends at 709."""
 
 
 class Model(Protocol):
@@ -174,10 +176,13 @@ class Power:
     def forget(self, value: float, need: float) -> None:
         self._line.add(logarithm(value), need, -1)
 
-    def law(self, factor: float, plus: float) -> Law:
-        """The prediction as a formula, times a margin (`factor`) and plus a constant."""
+    def law(self, factor: float, plus: float) -> Law | None:
+        """The prediction as a formula, times a margin (`factor`) and plus a constant.
+
+        None if the feature hardly differs from run to run: the power is then so large that no number is its factor.
+        """
         base, slope = self._line.formula()
-        return Law(self.feature, plus, factor * exp(base), slope)
+        return Law(self.feature, plus, factor * exp(base), slope) if abs(base) <= _LARGEST_EXPONENT else None
 
 
 class Nearest:
