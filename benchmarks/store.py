@@ -34,8 +34,8 @@ EXPORTS = (
 )
 LIMIT = 1.0
 RATE = 20_000
-PARSING = 2.0
-"""Making the index may take this many times as long as one process takes to parse all journals with `json`."""
+PARSING = 1.0
+"""Making the index takes at most so many times as long as one process takes to parse all journals with `json`."""
 _REPEATS = 3
 
 
