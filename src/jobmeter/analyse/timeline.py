@@ -35,7 +35,7 @@ class WindowSample(NamedTuple):
 
 
 _new_sample: Callable[[tuple[Any, ...]], WindowSample] = partial(tuple.__new__, WindowSample)
-"""A sample from its fields in order. A journal has one a line, and the constructor takes three times as long."""
+"""A sample from its fields in order. A journal has one a line, and the constructor takes half as long again."""
 
 
 class Sampler:
